@@ -4,21 +4,26 @@ The case document, the result document and the API types build on `Document`. Th
 `accelbench.api`; the command line, the operator and the runner read them.
 """
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticSerializationError
 
 DECIMAL_PATTERN = r"^-?[0-9]+(\.[0-9]+)?$"
+
+SENTENCE_ENDS = (". ", "; ", ".\n")
+"""Where `shorten` prefers to cut a text."""
 
 DecimalString = Annotated[str, StringConstraints(pattern=DECIMAL_PATTERN, max_length=40)]
 """Number as Kubernetes stores it, without exponent: `0.00123`. The field's name has the unit."""
 
 
 def decimal_string(value: float, digits: int = 6) -> str:
-    """Format `value` without an exponent; raises ValueError for NaN and infinity."""
+    """Format `value` with `digits` significant digits, without an exponent; raises ValueError for NaN and infinity."""
     # Scientific notation has one digit before the point.
     number = Decimal(f"{value:.{digits - 1}e}")
     if not number.is_finite():
@@ -28,9 +33,9 @@ def decimal_string(value: float, digits: int = 6) -> str:
 
 
 def round_to_digits(digits: int) -> BeforeValidator:
-    """Return a validator that turns a number into a decimal string.
+    """Return a validator for a field of decimal strings: it turns a number into one with so many significant digits.
 
-    Other values stay as they are, because the field's own checks refuse them.
+    Other values stay as they are: they are decimal strings already, or the field's own checks refuse them.
     """
 
     def round_number(value: Any) -> Any:
@@ -70,6 +75,28 @@ def on_one_line(text: str) -> str:
     return escape_unprintable(one_line)
 
 
+def shorten(text: str, maximum: int) -> str:
+    """Return `text` or, if it is too long, its first sentences or words and ` …`: at most `maximum` characters.
+
+    It is cut after a sentence or, if less than half of the maximum were left, after a word. Put the problem and its
+    remedy at the beginning.
+    """
+    if len(text) <= maximum:
+        return text
+    if maximum <= 0:
+        return ""
+    beginning = text[: max(0, maximum - len(" …"))]
+    sentence_end = max(beginning.rfind(end) + 1 for end in SENTENCE_ENDS)
+    word_end = beginning.rfind(" ")
+    if sentence_end > maximum // 2:
+        beginning = beginning[:sentence_end]
+    elif word_end > maximum // 2:
+        beginning = beginning[:word_end]
+    # Else it has no spaces, as a long number, and is cut anywhere.
+    shortened = f"{beginning.rstrip(' ;')} …"
+    return shortened[-maximum:]  # of ` …`, a maximum of 1 leaves the `…`
+
+
 Line = Annotated[str, AfterValidator(on_one_line)]
 """Text for people on a terminal or elsewhere, from any source: a program under test, an exception, a file. A document
 holds it on one line, without characters that a terminal would obey."""
@@ -94,5 +121,13 @@ class Document(BaseModel):
         object.__setattr__(self, "__pydantic_fields_set__", shared_names)
 
     def to_json(self) -> str:
-        """Return the document as compact JSON, without fields that are None."""
-        return self.model_dump_json(by_alias=True, exclude_none=True)
+        """Return the document as compact JSON, without fields that are None.
+
+        Halves of surrogate pairs, which a user's texts may contain and JSON may not, become question marks.
+        """
+        try:
+            return self.model_dump_json(by_alias=True, exclude_none=True)
+        except PydanticSerializationError:
+            values = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+            text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+            return text.encode(errors="replace").decode()

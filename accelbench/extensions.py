@@ -32,7 +32,11 @@ class Registry(Generic[D]):
     def __init__(self, group: str, kind: type[D], error: type[LookupError]) -> None:
         """Create a registry.
 
-        `group` names the built-in package and the entry points; `error` reports unknown names.
+        Args:
+            group: The package with the built-in descriptors, and the group of entry points, such as
+                `accelbench.platforms`.
+            kind: The descriptors' class, such as `Platform`.
+            error: The exception for an unknown name or an invalid descriptor.
         """
         self._group = group
         self._kind = kind
@@ -73,7 +77,7 @@ class Registry(Generic[D]):
         return descriptor
 
     def _load_installed(self, point: EntryPoint) -> object:
-        """Import what an entry point names; raises the registry's error."""
+        """Import and return what an entry point names; raises the registry's error if that fails."""
         try:
             return point.load()
         except Exception as error:
@@ -81,7 +85,7 @@ class Registry(Generic[D]):
             raise self._error(f"{self._kind_name} {point.name} ({point.value}): {reason}") from error
 
     def every(self) -> tuple[D, ...]:
-        """Return all valid descriptors, built-in ones first."""
+        """Return all descriptors that can be imported and are valid, built-in ones first."""
         descriptors = []
         for name in self.names:
             try:

@@ -46,28 +46,32 @@ def seconds(value: float, digits: int = _DIGITS[0]) -> str:
 def digits_that_agree(
     quotients: Iterable[tuple[float, float, float]], show: Callable[[float, int], str] = seconds
 ) -> int:
-    """Return with how many digits the shown times give the shown speedups.
+    """Return the smallest number of digits with which each shown dividend and divisor give the shown quotient.
 
-    Each quotient is (dividend, divisor, speedup).
+    If no number of digits does, it is the smallest that is ever shown.
+
+    Args:
+        quotients: (dividend, divisor, quotient), such as (seconds before, seconds after, speedup).
+        show: Formats a dividend or a divisor with a number of digits.
     """
     all_quotients = tuple(quotients)
     for digits in _DIGITS:
-        if all(_agrees(dividend, divisor, ratio, digits, show) for dividend, divisor, ratio in all_quotients):
+        if all(_agrees(dividend, divisor, quotient, digits, show) for dividend, divisor, quotient in all_quotients):
             return digits
     return _DIGITS[0]
 
 
-def _agrees(dividend: float, divisor: float, ratio: float, digits: int, show: Callable[[float, int], str]) -> bool:
-    """Return True if the shown times divide to the shown ratio, up to rounding."""
-    shown_ratio = speedup(ratio)
-    decimals = shown_ratio.removesuffix("x").partition(".")[2]
+def _agrees(dividend: float, divisor: float, quotient: float, digits: int, show: Callable[[float, int], str]) -> bool:
+    """Return True if the shown dividend, divided by the shown divisor, is the shown quotient, up to rounding."""
+    shown_quotient = speedup(quotient)
+    decimals = shown_quotient.removesuffix("x").partition(".")[2]
     unit_of_last_digit = 10.0 ** -len(decimals)
-    shown_quotient = read(show(dividend, digits)) / read(show(divisor, digits))
-    return abs(shown_quotient - read(shown_ratio)) <= _TOLERANCE * unit_of_last_digit
+    quotient_of_shown = read(show(dividend, digits)) / read(show(divisor, digits))
+    return abs(quotient_of_shown - read(shown_quotient)) <= _TOLERANCE * unit_of_last_digit
 
 
 def read(text: str) -> float:
-    """Parse a text of this module: `2.04x` is 2.04, and `117 ms` is 0.117."""
+    """Parse a speedup or a time of this module: `2.04x` is 2.04, and `117 ms` is 0.117 (seconds)."""
     number, _, unit = text.removesuffix("x").partition(" ")
     return float(number.replace(",", "")) * _UNITS.get(unit, 1.0)
 
@@ -135,7 +139,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def between(lower: float, upper: float) -> str:
-    """Format an interval for a sentence: `between 0.891 and 2.08`."""
+    """Format an interval for a sentence: `between 0.891 and 2.08`, or only `2.08` if both ends look the same."""
     lower_text, upper_text = prose(lower), prose(upper)
     if lower_text == upper_text:
         return lower_text
@@ -143,7 +147,7 @@ def between(lower: float, upper: float) -> str:
 
 
 def count(value: int, unit: str = "") -> str:
-    """Format a count with three significant digits: `1,240 steps`, `1 step`."""
+    """Format a count with three significant digits, and its unit if there is one: `1,240 steps`, `1 step`."""
     digits_to_round = max(0, len(str(value)) - 3)
     rounded = round(value, -digits_to_round)
     if not unit:

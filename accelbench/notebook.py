@@ -11,6 +11,7 @@ import inspect
 import os
 import pickle
 import platform
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,18 +24,26 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from accelbench import frameworks
-from accelbench.api.case import SCRIPT_SUFFIX
+from accelbench.api.case import SCRIPT_NAME, SCRIPT_SUFFIX, Precision
 from accelbench.api.result import Result
-from accelbench.api.run import BenchmarkRun
+from accelbench.api.run import BenchmarkRun, Measurement
+from accelbench.catalogue import declarations, pickled
+from accelbench.catalogue.arguments import choose_arguments, names_its_arrays, signature_of
+from accelbench.catalogue.numbers import NotNumbersError, to_numbers
+from accelbench.catalogue.pickled import format_parameters
+from accelbench.catalogue.programs import SETUP_PREFIX, setup_names
+from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.local.device import missing_frameworks, platform_of
 from accelbench.local.errors import InvalidSpecError, OccupiedError, UsageError
 from accelbench.local.interrupt import Signals
-from accelbench.local.manifests import FILE_NAME, read_target
-from accelbench.local.run import RunOutcome, measure, reserve, write_page
-from accelbench.problem import describe_unknown
+from accelbench.local.manifests import read_target
+from accelbench.local.run import RunOutcome, reserve, write_page
+from accelbench.local.run import measure as measure_run
+from accelbench.problem import describe_unknown, find_similar
 from accelbench.report import terminal, view
 from accelbench.report.live import display
 from accelbench.terminal.console import console
+from accelbench.workload import Cost, Measure, Operations
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -44,6 +53,13 @@ MAXIMUM_BYTES = 32 * 1024 * 1024
 """Maximum size of a pickled function, because every launch reads the script. A function can draw larger arrays."""
 PAGE_HEIGHT = 900
 """Height of the report in a notebook, in pixels."""
+SETTINGS = {(info.alias or name).lower(): info.alias or name for name, info in Measurement.model_fields.items()} | {
+    "rounds": "rounds.max",
+    "maxrounds": "rounds.max",
+    "minrounds": "rounds.min",
+    "timelimit": "timeLimitSeconds",
+}
+"""Paths of the fields of `measurement` in a run's spec, by their names as a keyword without underscores."""
 INSTALL = "pip install 'accelbench[notebook]'"
 
 
@@ -99,7 +115,12 @@ def compare(
     *,
     arrays: FunctionOrArrays,
     reference: Callable[..., Any] | None = None,
+    canonical: Callable[..., Any] | None = None,
+    measure: Mapping[str, Any] | Measure | Callable[..., Any] | None = None,
+    cost: Mapping[str, Any] | Cost | Callable[..., Any] | None = None,
+    operations: Mapping[str, Any] | Operations | Callable[..., Any] | None = None,
     variants: Sequence[str] = (),
+    precision: Precision | None = None,
     settings: Mapping[str, object] = MappingProxyType({}),
     accept_noise: bool = False,
     processors: int | None = None,
@@ -111,17 +132,31 @@ def compare(
 
     Args:
         arrays: Dictionary of NumPy arrays, or a function of a NumPy random generator that returns one. Each function
-            has parameters with the names of these arrays.
+            has parameters with the names of these arrays. For unseen inputs the function is called with another
+            generator; each float array of a dictionary is multiplied by one number between 1.01 and 1.05.
         reference: Function of the arrays in NumPy that returns the right result; by default the baseline's function
             is run in float64 on the CPU.
-        variants: Frameworks and modes to compare, such as `jax/jit`, the baseline first; by default the first mode of
-            each framework.
-        settings: Fields of a BenchmarkRun's spec, such as `{"measurement.rounds.max": 20}`.
+        canonical: Function of the outputs in NumPy, by their names, that returns them in the form in which they are
+            compared, for outputs that are right in several ways; it may take arrays too. By default they are compared
+            as they are.
+        measure: How a call is measured, such as `{"protocol": "latency", "unit": "token", "units": 512}`; the fields of
+            `accelbench.workload.Measure`, and the units of work in a call. This and the next two may be functions of
+            the parameters of `arrays`.
+        cost: The floating-point operations and bytes of a call, such as `{"flops": 2e9, "bytes": 1e6}`.
+        operations: The matrix products and convolutions that a call needs at least, such as `{"products": 2}`.
+        variants: Functions and modes to compare, such as `jax/jit`, the baseline first; by default each function in
+            the first mode of its framework. The baseline is then `pytorch/eager`, without it `jax/jit`, and without
+            both the first function.
+        precision: Type of the computation: `float32`, the default, `float64`, `tf32`, `bfloat16` or `float16`.
+        settings: Other fields of a BenchmarkRun's spec, such as `{"measurement.rounds.max": 20}`, and parameters of
+            `arrays`, such as `{"rows": 256}`.
         accept_noise: True to count rounds that other load disturbed; if there are any, there is no verdict.
         processors: Number of CPUs that each launch may use; by default all.
         name: Name of the workload.
         out: New directory for the results; by default a new one in `results`.
-        **functions: A function for each framework, by the framework's name.
+        **functions: The functions to compare, by their frameworks' names. Another function of a framework has a name
+            that begins with it, such as `jax_scan`, and is the variant `jax_scan/jit`. A function `setup_jax` returns
+            further arguments of `jax` by name; it is called once and not timed.
 
     Returns:
         The results, which print as a report.
@@ -138,15 +173,20 @@ def compare(
         >>> compare(jax=f, pytorch=g, arrays={"x": x})
     """
     _check_arguments(functions, arrays, reference)
+    if canonical is not None and not callable(canonical):
+        raise TypeError(f"compare(canonical=...) takes a function, not a {type(canonical).__name__}")
+    declared = {"measure": measure, "cost": cost, "operations": operations}
     _check_options(name, processors)
     # A string is a single variant, although it is a sequence of letters too.
     uses = (variants,) if isinstance(variants, str) else tuple(variants)
     with tempfile.TemporaryDirectory(prefix="accelbench-compare-") as temporary:
         script = Path(temporary, f"{name}{SCRIPT_SUFFIX}")
-        script.write_text(script_text(functions, arrays, reference), encoding="utf-8")
+        script.write_text(script_text(functions, arrays, reference, declared, canonical), encoding="utf-8")
         all_settings = dict(settings)
         if accept_noise:
             all_settings["measurement.acceptNoise"] = True
+        if precision is not None:
+            all_settings["measurement.precision"] = precision
         run, platform_name = _read_run(script, uses, all_settings)
         try:
             [directory] = reserve([run], Path(out) if out is not None else None)
@@ -155,7 +195,7 @@ def compare(
         # With these, launches find the same modules as the notebook.
         import_paths = [str(Path(entry).absolute()) for entry in sys.path]
         with Signals() as signals, display(console(stderr=True)) as live_display:
-            outcome = measure(
+            outcome = measure_run(
                 run,
                 platform_name,
                 directory,
@@ -176,11 +216,14 @@ def compare(
 def _check_arguments(
     functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
 ) -> None:
-    """Raise an error for functions or arrays that cannot be compared."""
-    for name in functions:
-        if name not in frameworks.names():
-            raise ValueError(f"compare({name}=...): {describe_unknown('framework', name, frameworks.names())}")
-    if not functions:
+    """Raise an error for arrays, or for functions and setups by keyword (`functions`), that cannot be compared."""
+    compared = {name for name in functions if frameworks.name_of(name) in frameworks.names()}
+    setups = {name for name in functions if name.startswith(SETUP_PREFIX)}
+    unknown_keywords = functions.keys() - compared - setups
+    if unknown_keywords:
+        keyword = min(unknown_keywords)
+        raise ValueError(f"compare({keyword}=...): {_describe_unknown_keyword(keyword)}")
+    if not compared:
         raise ValueError("nothing to compare: give a function for each framework, as in compare(jax=f, pytorch=g, ...)")
     if not callable(arrays) and not isinstance(arrays, Mapping):
         raise TypeError(
@@ -191,8 +234,25 @@ def _check_arguments(
         if not callable(function):
             raise TypeError(f"compare({name}=...) takes a function, not a {type(function).__name__}")
         _refuse_compiled(name, function)
-        if isinstance(arrays, Mapping):
+        has_setup = not setups.isdisjoint(setup_names(name))
+        # A setup need not take every array, and its program takes what the setup returns as well.
+        takes_exactly_the_arrays = name not in setups and not has_setup
+        if isinstance(arrays, Mapping) and takes_exactly_the_arrays:
             _require_callable_with(name, function, arrays)
+    setups_without_function = setups - {setup for program in compared for setup in setup_names(program)}
+    if setups_without_function:
+        setup = min(setups_without_function)
+        raise ValueError(f"compare({setup}=...): there is no function {setup.removeprefix(SETUP_PREFIX)}")
+
+
+def _describe_unknown_keyword(name: str) -> str:
+    """Return what to write instead of a keyword that is neither an option nor the name of a function."""
+    if path := SETTINGS.get(name.replace("_", "").lower()):  # such as time_limit
+        return f'write settings={{"measurement.{path}": ...}}'
+    options = [option for option in inspect.signature(compare).parameters if option != "functions"]
+    if option := find_similar(name, options):
+        return f"did you mean {option}?"
+    return describe_unknown("framework", name, frameworks.names())
 
 
 def _with_reference(
@@ -204,14 +264,20 @@ def _with_reference(
 
 def _check_options(name: str, processors: int | None) -> None:
     """Raise ValueError if `name` or `processors` is invalid."""
-    if not FILE_NAME.fullmatch(f"{name}{SCRIPT_SUFFIX}"):
-        raise ValueError(f'compare(name="{name}"): a name consists of lower-case letters, digits and underscores')
+    if not re.fullmatch(SCRIPT_NAME, f"{name}{SCRIPT_SUFFIX}"):
+        raise ValueError(
+            f'compare(name="{name}"): a name begins with a letter or a digit and has only these, dashes, dots and '
+            "underscores"
+        )
     if processors is not None and processors < 1:
         raise ValueError(f"compare(processors={processors}): at least 1")
 
 
 def _read_run(script: Path, variants: Sequence[str], settings: Mapping[str, object]) -> tuple[BenchmarkRun, str]:
-    """Return a script's run and its platform; raises ValueError if it cannot run."""
+    """Return the run of a script and the name of its platform; raises ValueError if this machine cannot run it.
+
+    `settings` has values by the path of a field of the spec, or by the name of a parameter.
+    """
     assignments = [f"{path}={_format_yaml(value)}" for path, value in settings.items()]
     try:
         [run] = read_target(str(script), variants, assignments)
@@ -226,29 +292,48 @@ def _read_run(script: Path, variants: Sequence[str], settings: Mapping[str, obje
 
 
 def _require_callable_with(name: str, function: Callable[..., Any], arrays: Mapping[str, Any]) -> None:
-    """Raise TypeError if the function does not accept the arrays by name."""
-    signature = inspect.signature(function)
-    for parameter in signature.parameters.values():
-        _format_parameter(name, parameter)  # raises CannotBeSentError
+    """Raise TypeError if the function does not accept the arrays."""
     try:
-        signature.bind(**arrays)
-    except TypeError as error:
-        raise TypeError(f"compare({name}=...) is given the arrays {', '.join(arrays)}: {error}") from None
+        choose_arguments(function, arrays)
+    except InvalidWorkloadError as error:
+        raise TypeError(f"compare({name}=...): {error}") from None
 
 
 def script_text(
-    functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
+    functions: Mapping[str, Callable[..., Any]],
+    arrays: FunctionOrArrays,
+    reference: Callable[..., Any] | None = None,
+    declared: Mapping[str, Any] = MappingProxyType({}),
+    canonical: Callable[..., Any] | None = None,
 ) -> str:
-    """Return a script for `accelbench run` that contains the pickled functions."""
+    """Return the text of a script for `accelbench run`, in which the functions are pickled.
+
+    `declared` has the arguments `measure`, `cost` and `operations` of `compare`, by these names.
+    """
     paragraphs = [
         f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',
         "from accelbench.catalogue.pickled import Pickled\n",
     ]
     for name, function in _with_reference(functions, reference).items():
         paragraphs += _define_pickled(name, function)
+    if canonical is not None:
+        paragraphs += _define_pickled("canonical", canonical)
+    for name, declaration in declared.items():
+        paragraphs += _define_declared(name, declaration)
     make_arrays = arrays if callable(arrays) else partial(return_arrays, _to_numpy(arrays))
     paragraphs += _define_pickled("arrays", make_arrays)
     return "\n".join(paragraphs)
+
+
+def _define_declared(name: str, declaration: Any) -> Iterator[str]:
+    """Yield the lines of the script that define `name`; none if the declaration is None."""
+    if callable(declaration):
+        yield from _define_pickled(name, declaration)
+    elif declaration is not None:
+        try:
+            yield f"{name} = {declarations.literal(name, declaration, 'compare()')}\n"
+        except InvalidWorkloadError as error:
+            raise ValueError(str(error)) from None
 
 
 def return_arrays(arrays: Mapping[str, Any], rng: "Generator") -> Mapping[str, Any]:
@@ -266,43 +351,31 @@ def _to_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
     converted = {}
     for name, array in arrays.items():
-        detached = array.detach().cpu() if hasattr(array, "detach") else array  # a tensor of PyTorch
-        is_bfloat16 = str(getattr(detached, "dtype", "")) == "torch.bfloat16"  # NumPy has no such type
         try:
-            values = np.asarray(detached.float() if is_bfloat16 else detached)
-        except ValueError as error:  # lists of several lengths
-            raise CannotBeSentError(f'arrays["{name}"] is not an array: {error}') from error
-        if values.dtype.kind in "OUSMm":  # objects, texts, bytes, dates, durations
-            raise CannotBeSentError(f'arrays["{name}"] is a {type(array).__name__}; it has to be an array of numbers')
-        is_real_float = values.dtype.kind not in "biuc"  # booleans, integers, complex numbers; JAX's bfloat16 is "V"
-        converted[name] = values.astype(np.float64) if is_real_float else values
+            values = to_numbers(array)
+        except NotNumbersError as error:
+            raise CannotBeSentError(f'arrays["{name}"] is {error}') from error
+        converted[name] = values.astype(np.float64) if values.dtype.kind == "f" else values
     return converted
 
 
 def _define_pickled(name: str, function: Callable[..., Any]) -> Iterator[str]:
-    """Yield the function's source as a comment, then a line that unpickles it."""
+    """Yield the function's source as a comment, then the line of the script that defines `name` as its pickle."""
     _refuse_compiled(name, function)
     content = _pickle(name, function)
     with contextlib.suppress(OSError, TypeError):  # no source: a partial, or a function typed into the interpreter
         source_lines = inspect.getsource(function).rstrip().splitlines()
         yield "".join(f"# {line}\n" for line in source_lines)
-    signature = inspect.signature(function)
-    parameters = ", ".join(_format_parameter(name, parameter) for parameter in signature.parameters.values())
-    yield f'{name} = Pickled("{name}", "{parameters}", "{base64.b64encode(content).decode()}")\n'
-
-
-def _format_parameter(name: str, parameter: inspect.Parameter) -> str:
-    """Format a parameter for `Pickled`, as `x` or `x=...`."""
-    if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
-        raise CannotBeSentError(f"{name} takes {parameter}; arrays are given by name, as in lambda x: f(x)")
-    return parameter.name if parameter.default is parameter.empty else f"{parameter.name}=..."
+    parameters = format_parameters(signature_of(function))
+    last_argument = "" if names_its_arrays(function) else ", names_its_arrays=False"  # True is the default
+    yield f'{name} = Pickled("{name}", "{parameters}", "{base64.b64encode(content).decode()}"{last_argument})\n'
 
 
 def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
     """Raise CannotBeSentError for a function compiled by jax.jit or torch.compile."""
     package = str(getattr(function, "__module__", "")).partition(".")[0]
     compiler = None
-    # Types are compared by name, so that no framework is imported. JAX's own functions may be compiled.
+    # Types are compared by name: no framework is imported. JAX's own functions, such as jnp.square, may be compiled.
     if type(function).__name__ == "PjitFunction" and package not in frameworks.packages():
         compiler = "jax.jit"
     elif hasattr(function, "_torchdynamo_orig_callable"):
@@ -315,16 +388,22 @@ def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
 
 
 def _pickle(name: str, function: Callable[..., Any]) -> bytes:
-    """Pickle the function with cloudpickle."""
+    """Pickle the function with cloudpickle; raises CannotBeSentError if that, or reading it again, fails."""
     try:
-        import cloudpickle
-    except ModuleNotFoundError:
+        content = pickled.dumps(function)
+    except ModuleNotFoundError as error:
+        if error.name != "cloudpickle":
+            raise
         raise CannotBeSentError(f"accelbench.compare needs cloudpickle: {INSTALL}") from None
-    try:
-        content: bytes = cloudpickle.dumps(function)
     except (TypeError, pickle.PicklingError, RecursionError, AttributeError, ValueError) as error:
         raise CannotBeSentError(
             f"{name} cannot be sent to a process of its own: {error}.\n{_advise_file(name)}"
+        ) from error
+    try:
+        pickle.loads(content)  # noqa: S301 - what was just written
+    except Exception as error:
+        raise CannotBeSentError(
+            f"{name} cannot be read in a process of its own: {type(error).__name__}: {error}.\n{_advise_file(name)}"
         ) from error
     if len(content) > MAXIMUM_BYTES:
         size = f"{len(content) / 2**20:,.0f} MiB"
@@ -346,5 +425,5 @@ def _advise_file(name: str) -> str:
 
 
 def _format_yaml(value: object) -> str:
-    """Format the value of a setting for YAML."""
+    """Return the value of a setting as YAML has it: `true` for True."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -21,12 +21,12 @@ class Problem:
 
 
 def describe_unknown(kind: str, name: str, known_names: Iterable[str]) -> str:
-    """Return the message `unknown KIND "NAME"; did you mean OTHER?`."""
+    """Return the message `unknown KIND "NAME"; did you mean OTHER?`, or a list of all names if none is similar."""
     return f'unknown {kind} "{name}"; {suggest_name(name, known_names)}'
 
 
 def suggest_name(name: str, known_names: Iterable[str]) -> str:
-    """Return `did you mean OTHER?`, or a list of all known names."""
+    """Return `did you mean OTHER?` or, if no known name is similar, `one of: ` and all of them."""
     choices = sorted(known_names)
     suggestion = find_similar(name, choices)
     return f"did you mean {suggestion}?" if suggestion else f"one of: {', '.join(choices)}"

@@ -75,12 +75,16 @@ class Measure:
     Attributes:
         protocol: How steps are measured; `steady` by default.
         unit: Name of a unit of work, in the singular, as `step` or `epoch`.
-        parity_units: Minimum of units that every variant computes before it is compared with the reference; a variant
-            whose one call computes more is compared after that call.
+        parity_units: Minimum of units that every variant computes before it is compared with the reference; below 2
+            it counts as 2, except in the protocol `episode`. A variant whose one call computes more is compared after
+            that call.
         non_finite: Why NaN or infinity is expected in the outputs; None if it is not.
         cold: True if every block starts with empty caches (a GPU's L2, a processor's last level), for steps whose data
             is never cached; only the first call of a block then runs on empty caches.
-        differentiates: True if the step computes gradients; other steps run without autograd (`torch.no_grad()`).
+        random: How outputs are compared that are random: by `moments` of their distribution, or only by `shapes`, which
+            leaves parity untested; None if they are not random.
+        differentiates: True if the step computes gradients. Other steps run without autograd (`torch.no_grad()`). If
+            one raises an error without it, as `backward()` does, or uses `torch.func`, it is launched again with it.
     """
 
     protocol: ProtocolName = "steady"
@@ -88,6 +92,7 @@ class Measure:
     parity_units: int = 1
     non_finite: str | None = None
     cold: bool = False
+    random: Literal["moments", "shapes"] | None = None
     differentiates: bool = False
 
 
@@ -160,7 +165,7 @@ class Program:
     units: int = 1
     """Units of work in one step, e.g. 10,000 epochs in a step that scans a whole training."""
     placed: bool = False
-    """True if the step is already jitted or compiled; the adapter then calls it unchanged."""
+    """True if the author has jitted or compiled the step, or wants neither; the adapter then calls it unchanged."""
     donate: bool = False
     """True if the call may reuse the memory of the state that it gets."""
     export: Callable[[Any, Any], Mapping[str, Any]] = field(default=lambda state, _out: dict(state))
@@ -188,6 +193,16 @@ class Tools(Protocol):
         """
         ...
 
+    def in_mode(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return the function as the variant's mode runs it: compiled, or as it is.
+
+        A step that calls it several times has `placed=True`.
+
+        Args:
+            function: Takes a batch.
+        """
+        ...
+
 
 ProgramBuilder = Callable[..., Program]
 Builder = TypeVar("Builder", bound=Callable[..., Program])
@@ -203,6 +218,7 @@ class VariantKind:
         mode: The mode's name.
         method: The workload's method that builds the program.
         summary: First line of the method's docstring, if the variant is marked with `@variant`.
+        plain: True if the runner applies the mode to the step; False if a method marked `@variant` does.
     """
 
     use: str
@@ -210,15 +226,13 @@ class VariantKind:
     mode: str
     method: str
     summary: str = ""
-
-    @property
-    def plain(self) -> bool:
-        """Return True if the runner applies the mode to the step; False if a method marked `@variant` does."""
-        return self.method == self.framework  # unmarked methods have the name of their framework
+    plain: bool = True
 
 
 def variant(use: str) -> Callable[[Builder], Builder]:
     """Return a decorator that marks a `Workload` method; the method then builds one variant.
+
+    Its program has `placed=True`. A program that a framework's own modes run is a method such as `jax_scan` instead.
 
     Args:
         use: `FRAMEWORK/MODE`, where the mode is any name.
@@ -257,7 +271,10 @@ class Workload:
         "jax": ("jit", "op-by-op", "scan"),
         "pytorch": ("eager", "compile"),
     }
-    """Modes in which plain programs make sense, by framework. Each framework has one method of its name."""
+    """Modes in which plain programs make sense, by the method that builds the program.
+
+    A method has the name of its framework, as `jax`, or begins with it: `jax_scan` is another program of JAX.
+    """
     observes: ClassVar[Mapping[str, str]] = {}
     """Names in the result of `Program.observe`, with their meaning; every launch observes standard ones too."""
     moves_once: ClassVar[bool] = False
@@ -299,7 +316,7 @@ class Workload:
         Args:
             parameters: The case's `Parameters`.
             arrays: What `arrays` returned, in float64.
-            units: Units of work.
+            units: Units of work: those of whole calls, at least `Measure.parity_units`.
 
         Returns:
             Arrays in float64, with the names of `Program.export`.
@@ -308,6 +325,23 @@ class Workload:
         certificate reports this.
         """
         raise NotImplementedError
+
+    def canonical(self, parameters: Any, arrays: Arrays, outputs: NamedArrays) -> NamedArrays:
+        """Return outputs in the form in which they are compared; by default as they are.
+
+        Override it for outputs that are right in several ways, such as eigenvectors, whose signs are free, or labels of
+        clusters. It is applied to the outputs of every variant and of the reference alike, and is not timed.
+
+        Args:
+            parameters: The case's `Parameters`.
+            arrays: What `arrays` returned, rounded to the requested precision, in float64 and read-only.
+            outputs: Arrays with the names of `Program.export`, floats in float64; they may be changed in place.
+
+        Returns:
+            NumPy arrays by name. All right outputs must give the same names, shapes and, within rounding, numbers.
+        """
+        del parameters, arrays
+        return outputs
 
     def cost(self, parameters: Any, float_bytes: int) -> Cost | None:
         """Return the analytic cost of one unit; None, the default, if unknown.
@@ -324,8 +358,8 @@ class Workload:
     def memory(self, parameters: Any, float_bytes: int) -> float:
         """Return a lower bound on the bytes that a launch needs in memory at once; 0 if unknown.
 
-        A case that needs more than the available memory is refused. The default is 0 without `moves_once` or `cost`,
-        else half of the bytes of `cost`, because outputs may take the memory of inputs.
+        A case that needs more than the available memory is refused. If `moves_once` is true and `cost` is defined, the
+        default is half of the bytes of `cost`, because outputs may take the memory of inputs; otherwise it is 0.
         """
         if not self.moves_once:
             return 0.0
@@ -348,10 +382,27 @@ class Workload:
         """Build the program in PyTorch; import torch inside."""
         raise NotImplementedError
 
+    def setup_function(self, method: str) -> str:
+        """Return the location of the function that prepares arguments of a program before anything is timed.
+
+        Args:
+            method: Name of the method that builds the program.
+
+        Returns:
+            The location, as errors show it; "", the default, if there is no such function.
+        """
+        del method
+        return ""
+
     @classmethod
     def has_reference(cls) -> bool:
         """Return True if the workload defines `reference`."""
         return cls.reference is not Workload.reference
+
+    @classmethod
+    def has_canonical(cls) -> bool:
+        """Return True if the workload defines `canonical`."""
+        return cls.canonical is not Workload.canonical
 
     @classmethod
     def has_shapes(cls) -> bool:
@@ -367,17 +418,18 @@ class Workload:
         kinds = cls.variants()
         if "modes" in vars(cls):
             return tuple(kinds)
-        first_modes = {f"{framework}/{modes[0]}" for framework, modes in cls.modes.items() if modes}
+        first_modes = {f"{method}/{modes[0]}" for method, modes in cls.modes.items() if modes}
         return tuple(use for use, kind in kinds.items() if use in first_modes or not kind.plain)
 
     @classmethod
     def variants(cls) -> dict[str, VariantKind]:
         """Return every variant that the workload offers, by its `use`, plain modes first."""
         kinds: dict[str, VariantKind] = {}
-        for framework, modes in cls.modes.items():
+        for method, modes in cls.modes.items():
+            framework = frameworks.name_of(method)
             for mode in modes:
-                use = f"{framework}/{mode}"
-                kinds[use] = VariantKind(use=use, framework=framework, mode=mode, method=framework)
+                use = f"{method}/{mode}"
+                kinds[use] = VariantKind(use=use, framework=framework, mode=mode, method=method)
         for method, member in vars(cls).items():
             marked_use: str | None = getattr(member, "accelbench_variant", None)  # set by `@variant`
             if marked_use is None:
@@ -386,6 +438,6 @@ class Workload:
             docstring_lines = (member.__doc__ or "").strip().splitlines()
             summary = docstring_lines[0] if docstring_lines else ""
             kinds[marked_use] = VariantKind(
-                use=marked_use, framework=framework, mode=mode, method=method, summary=summary
+                use=marked_use, framework=framework, mode=mode, method=method, summary=summary, plain=False
             )
         return kinds

@@ -38,6 +38,7 @@ def check(file: str, variants: "Sequence[str]", assignments: "Sequence[str]", ou
     from accelbench.local.device import missing_frameworks, platform_of, require_a_framework
     from accelbench.local.interrupt import Signals
     from accelbench.local.manifests import read_target, script_of
+    from accelbench.report.launches import read_launches
     from accelbench.terminal.console import console
 
     runs = read_target(file, variants, assignments)
@@ -54,10 +55,11 @@ def check(file: str, variants: "Sequence[str]", assignments: "Sequence[str]", ou
                 if result is None or not result.complete:
                     exit_codes.append(_explain_missing_result(case, runner_exit, signals))
                     continue
-                reports.append(checked.as_json(result))
+                launches = read_launches(runner_exit.launches)
+                reports.append(checked.as_json(result, launches))
                 exit_codes.append(checked.exit_code(checked.checked_variants(result)))
                 if output is Output.TABLE:
-                    console().print(checked.report(result))
+                    console().print(checked.report(result, launches))
     if output is Output.JSON:
         click.echo(json.dumps(reports, indent=2, ensure_ascii=False))
     sys.exit(Exit.worst(exit_codes))
@@ -66,7 +68,10 @@ def check(file: str, variants: "Sequence[str]", assignments: "Sequence[str]", ou
 def _run_checks(
     run: "BenchmarkRun", platform: str, script: "Path | None", signals: "Signals"
 ) -> "Iterator[tuple[Case, RunnerExit]]":
-    """Check one case after the other, and yield each with its runner's exit."""
+    """Check the cases of a run one after the other until a signal arrives; yield each with its runner's exit.
+
+    `platform` is the name of the run's platform, `script` the path of its script; None if it has none.
+    """
     import tempfile
     from pathlib import Path
 
@@ -99,7 +104,7 @@ def _print_event(event: "Event") -> None:
 
 
 def _explain_missing_result(case: "Case", runner_exit: "RunnerExit", signals: "Signals") -> Exit:
-    """Print why a case has no complete result, and return the exit code."""
+    """Print why a case has no complete result, and return the exit code for it."""
     from accelbench.local.run import EXIT_OF_SIGNAL
 
     if signals.received is not None:

@@ -1,8 +1,11 @@
-"""Report the outcome of each check of each variant, for `accelbench check`. Pure."""
+"""Report the outcome of each check of each variant, for `accelbench check`. Pure.
 
-from collections.abc import Iterator, Sequence
+A failure comes with what to do. Types and shapes of outputs, and captured arrays, come from the launches' records.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -10,13 +13,22 @@ from rich.table import Table
 from rich.text import Text
 
 from accelbench.api.numbers import MEASURED, Numbers
-from accelbench.api.result import Check, CheckOutcome, Result
+from accelbench.api.reasons import FailureReason
+from accelbench.api.result import Check, CheckOutcome, Failure, Result, VariantResult
+from accelbench.launch.fact import value_or_none
+from accelbench.launch.record import CANONICAL, REFERENCE, LaunchRecord
 from accelbench.local.exits import Exit
+from accelbench.report import certificate
 from accelbench.report.details import number_text
 from accelbench.report.terminal import MARKS
 from accelbench.report.view import title
 
 STYLE_OF_OUTCOME = {outcome: style for outcome, (_, style) in MARKS.items()}
+CAPTURED = "not an argument, so a compiler may compute with it in advance; pass it as one to time the work with it"
+FUNCTIONS = frozenset({REFERENCE, CANONICAL})
+"""Functions of a workload that may be to blame in place of a variant."""
+MAXIMUM_OUTPUTS = 6
+"""Maximum number of outputs whose types and shapes are shown."""
 
 
 @dataclass(frozen=True)
@@ -26,32 +38,95 @@ class CheckedVariant:
     name: str
     failure: str
     """Why the variant did not finish; empty if it finished."""
+    failure_remedy: str = ""
     checks: tuple[Check, ...] = ()
+    remedies: Mapping[str, str] = field(default_factory=dict)
+    """What to do about each failed check, by the check's name."""
     numbers: Numbers = field(default_factory=Numbers)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """Type and shape of each output by name, such as `float32 (512, 512)`."""
+    captured: tuple[str, ...] = ()
+    """Arrays that the program uses besides those that it is given."""
+    failed_function: str = ""
+    """The workload's function whose failure made its parity fail, `reference()` or `canonical()`; empty if none did."""
 
     def checks_with(self, outcome: CheckOutcome) -> tuple[Check, ...]:
-        """Return the checks with that outcome."""
-        return tuple(check for check in self.checks if check.outcome == outcome)
+        """Return the checks with that outcome; parity first, because other checks follow from it."""
+        checks = (check for check in self.checks if check.outcome == outcome)
+        return tuple(sorted(checks, key=lambda check: check.name != "parity"))
 
     @property
-    def has_failed(self) -> bool:
-        """Return True if the variant or one of its checks failed."""
-        return bool(self.failure or self.checks_with("failed"))
+    def is_to_blame(self) -> bool:
+        """Return True if the variant failed, or one of its checks for a reason of its own."""
+        failed_names = {check.name for check in self.checks_with("failed")}
+        if self.failed_function:
+            failed_names.discard("parity")
+        return bool(self.failure or failed_names)
 
 
-def checked_variants(result: Result) -> tuple[CheckedVariant, ...]:
-    """Return the checks of every variant."""
+def checked_variants(result: Result, launches: Sequence[LaunchRecord] = ()) -> tuple[CheckedVariant, ...]:
+    """Return the checks of every variant, and what its launches report of its outputs."""
     variants = []
     for variant in result.variants:
-        failure = variant.failure
-        if failure:
-            phase = f" in phase {failure.phase}" if failure.phase else ""
-            variants.append(CheckedVariant(variant.name, f"{failure.reason}{phase}: {failure.message}"))
+        if variant.failure:
+            variants.append(_failed_variant(variant.name, variant.failure))
         else:
-            # A check without a variant is about all variants.
-            checks = tuple(check for check in result.certificate.checks if check.variant in {variant.name, None})
-            variants.append(CheckedVariant(variant.name, "", checks, variant.numbers))
+            own_launches = [launch for launch in launches if launch.variant == variant.name and not launch.failure]
+            variants.append(_finished_variant(variant, result, own_launches))
     return tuple(variants)
+
+
+def _failed_variant(name: str, failure: Failure) -> CheckedVariant:
+    """Return a variant that did not finish, so that nothing of it was checked."""
+    phase = f" in phase {failure.phase}" if failure.phase else ""
+    text = f"{failure.reason}{phase}: {failure.message}"
+    return CheckedVariant(name, text, failure_remedy=_remedy_sentence(failure.reason))
+
+
+def _finished_variant(variant: VariantResult, result: Result, launches: Sequence[LaunchRecord]) -> CheckedVariant:
+    """Return the checks of a variant that finished, and what its launches report of its outputs."""
+    # A check without a variant is about all variants.
+    checks = tuple(check for check in result.certificate.checks if check.variant in {variant.name, None})
+    failed_names = {check.name for check in checks if check.outcome == "failed"}
+    readings = [launch.parity for launch in launches if launch.parity is not None]
+    failed_references = [reading.failed_reference for reading in readings if reading.failed_reference]
+    if failed_references:  # then the reading of the check says what to do
+        failed_names.discard("parity")
+    return CheckedVariant(
+        variant.name,
+        "",
+        checks=checks,
+        remedies={name: certificate.remedy_sentence(name, result) for name in failed_names},
+        numbers=variant.numbers,
+        outputs=_outputs(launches),
+        captured=_captured(launches),
+        failed_function=next((name for name in failed_references if name in FUNCTIONS), ""),
+    )
+
+
+def _remedy_sentence(reason: FailureReason) -> str:
+    """Return a sentence that says what to do about the failure; "" if nothing is known."""
+    remedy = reason.remedy
+    return f"What to do: {remedy[0].lower()}{remedy[1:]}." if remedy else ""
+
+
+def _outputs(launches: Sequence[LaunchRecord]) -> dict[str, str]:
+    """Return the type and shape of each output by name, from the first launch that reports types."""
+    for launch in launches:
+        types, shapes = value_or_none(launch.facts.output_types), value_or_none(launch.facts.output_shapes) or {}
+        if types:
+            return {name: f"{kind} {_format_shape(shapes.get(name))}".rstrip() for name, kind in types.items()}
+    return {}
+
+
+def _format_shape(shape: Sequence[int] | None) -> str:
+    return "" if shape is None else str(tuple(shape))
+
+
+def _captured(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
+    """Return the arrays that the variant's program captures."""
+    facts = [value_or_none(launch.facts.dependence) for launch in launches]
+    return tuple(dict.fromkeys(array for dependence in facts if dependence for array in dependence.captured))
 
 
 def exit_code(variants: Sequence[CheckedVariant]) -> Exit:
@@ -66,7 +141,8 @@ def exit_code(variants: Sequence[CheckedVariant]) -> Exit:
 
 def conclusion(variants: Sequence[CheckedVariant]) -> str:
     """Return one sentence that sums up the checks."""
-    failed_names = [variant.name for variant in variants if variant.has_failed]
+    failed_names = list(dict.fromkeys(variant.failed_function for variant in variants if variant.failed_function))
+    failed_names += [variant.name for variant in variants if variant.is_to_blame]
     if failed_names:
         return f"Failed: {', '.join(failed_names)}."
     if any(variant.checks_with("untested") or not variant.checks for variant in variants):
@@ -74,21 +150,21 @@ def conclusion(variants: Sequence[CheckedVariant]) -> str:
     return "Every check passed."
 
 
-def report(result: Result) -> RenderableType:
+def report(result: Result, launches: Sequence[LaunchRecord] = ()) -> RenderableType:
     """Return the report of a case for the terminal."""
-    variants = checked_variants(result)
+    variants = checked_variants(result, launches)
     blocks: list[RenderableType] = [Text(title(result.case), style="bold")]
     for variant in variants:
         heading = Text(f"{variant.name}: {_count_outcomes(variant)}")
         blocks += [Text(), heading, Padding(_table(variant), (0, 0, 0, 2))]
     if result.notes:
         blocks += [Text(), *(Text(f"note: {note}", style="dim") for note in result.notes)]
-    any_failed = any(variant.has_failed for variant in variants)
-    blocks += [Text(), Text(conclusion(variants), style=STYLE_OF_OUTCOME["failed"] if any_failed else "bold")]
+    style = "bold" if exit_code(variants) is Exit.SUCCESS else STYLE_OF_OUTCOME["failed"]
+    blocks += [Text(), Text(conclusion(variants), style=style)]
     return Group(*blocks)
 
 
-def as_json(result: Result) -> dict[str, Any]:
+def as_json(result: Result, launches: Sequence[LaunchRecord] = ()) -> dict[str, Any]:
     """Return the report of a case for scripts."""
     return {
         "case": result.case.name,
@@ -98,11 +174,19 @@ def as_json(result: Result) -> dict[str, Any]:
                 "name": variant.name,
                 "failure": variant.failure or None,
                 "checks": [
-                    {"name": check.name, "outcome": check.outcome, "reading": check.reading} for check in variant.checks
+                    {
+                        "name": check.name,
+                        "outcome": check.outcome,
+                        "reading": check.reading,
+                        "remedy": variant.remedies.get(check.name) or None,
+                    }
+                    for check in variant.checks
                 ],
+                "outputs": dict(variant.outputs),
+                "captured": list(variant.captured),
                 "compiled": _program_numbers(variant.numbers) or None,
             }
-            for variant in checked_variants(result)
+            for variant in checked_variants(result, launches)
         ],
     }
 
@@ -116,33 +200,59 @@ def _count_outcomes(variant: CheckedVariant) -> str:
 
 
 def _table(variant: CheckedVariant) -> Table:
-    """Return the table of a variant's checks, with the colour of each outcome."""
+    """Return the table of a variant's checks."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    for outcome, heading, text in _rows(variant):
-        table.add_row(Text(heading, style=STYLE_OF_OUTCOME[outcome]), Text(text))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")  # not cut, however long a word is
+    for row in _rows(variant):
+        table.add_row(Text(row.heading, style=STYLE_OF_OUTCOME[row.colour_of]), Text(row.text))
     return table
 
 
-def _rows(variant: CheckedVariant) -> Iterator[tuple[CheckOutcome, str, str]]:
-    """Yield the outcome, the heading and the text of each row.
+class _Row(NamedTuple):
+    """Hold a row of the table; its heading has the colour of an outcome."""
 
-    The outcome sets the colour.
-    """
+    heading: str
+    text: str
+    colour_of: CheckOutcome
+
+
+def _rows(variant: CheckedVariant) -> Iterator[_Row]:
+    """Yield the rows of a variant: what failed, was not tested and passed, then what is known of the program."""
     if variant.failure:
-        yield "failed", "failed", variant.failure
+        yield _Row("failed", _join_lines(variant.failure, variant.failure_remedy), "failed")
         return
     for check in (*variant.checks_with("failed"), *variant.checks_with("untested")):
-        yield check.outcome, check.outcome, f"{check.name}: {check.reading}"
+        text = _join_lines(f"{check.name}: {check.reading}", variant.remedies.get(check.name, ""))
+        yield _Row(check.outcome, text, check.outcome)
     passed_checks = variant.checks_with("passed")
     if passed_checks:
-        yield "passed", "passed", ", ".join(check.name for check in passed_checks)
+        yield _Row("passed", ", ".join(check.name for check in passed_checks), "passed")
     fields = _program_numbers(variant.numbers)
     if fields:
         texts = [f"{MEASURED[field].heading}: {number_text(variant.numbers, field)}" for field in fields]
-        yield "passed", "compiled", ", ".join(texts)
+        yield _Row("compiled", ", ".join(texts), "passed")
+    if variant.outputs:
+        yield _Row("outputs", _list_outputs(variant.outputs), "passed")
+    if variant.captured:
+        yield _Row("captured", f"{', '.join(variant.captured)}: {CAPTURED}", "untested")
+
+
+def _join_lines(first: str, second: str) -> str:
+    """Return both texts on lines of their own; only the first if the second is empty."""
+    return f"{first}\n{second}" if second else first
+
+
+def _list_outputs(outputs: Mapping[str, str]) -> str:
+    """List outputs with their types and shapes, as `y0 int32 (1000,), y1 float32 (1000,), and 3 more`."""
+    texts = [f"{name} {description}" for name, description in outputs.items()]
+    shown_texts = texts[:MAXIMUM_OUTPUTS]
+    if len(texts) > len(shown_texts):
+        shown_texts.append(f"and {len(texts) - len(shown_texts)} more")
+    return ", ".join(shown_texts)
 
 
 def _program_numbers(numbers: Numbers) -> dict[str, int | float]:
-    """Return the measured values of the compiled program, by field."""
+    """Return the numbers that were measured of the compiled program, by field of `Numbers`."""
     values = {field: numbers.value(field) for field, number in MEASURED.items() if number.table == "program"}
     return {field: value for field, value in values.items() if value is not None}

@@ -59,7 +59,10 @@ class ClaimRun:
 
 
 def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additional: bool = False) -> Iterator[ClaimRun]:
-    """Yield the runs of the claim's manifests; with `additional`, those in `claim.beside`."""
+    """Yield the runs of the claim's manifests or, with `additional`, of those that do not decide it (`claim.beside`).
+
+    `results` is the directory with the results of all claims.
+    """
     from accelbench.local.manifests import read
 
     for file in claim.beside if additional else claim.manifests:
@@ -95,7 +98,7 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
     except UnreadableResultError as error:
         click.echo(f"{error}; running it again", err=True)
         return {}
-    if not _differ_in_expectations_only(record.run, run.manifest):
+    if not _is_same_but_for_expectations(record.run, run.manifest):
         return {}
     return {result.case.name: result for result in results if result.complete and not has_older_source(result)}
 
@@ -144,11 +147,9 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     except UnreadableResultError as error:
         click.echo(f"{error}; ignoring it", err=True)
         return None
-    if loaded.record is None or not _differ_in_expectations_only(loaded.record.run, run.manifest):
+    if loaded.record is None or not _is_same_but_for_expectations(loaded.record.run, run.manifest):
         return None
-    manifest_decides = f"{run.name}.yaml" in claim.manifests and run.decides_claim
-    expectations_changed = loaded.record.run.spec.expectations != run.manifest.spec.expectations
-    bounds_changed = manifest_decides and not claim.ignores_manifest_expectations and expectations_changed
+    bounds_changed = _has_other_bounds(claim, run, loaded.record.run)
     change_is_recorded = all(claim.has_change_since(measured_at(result)) for result in loaded.results)
     if bounds_changed and not change_is_recorded:
         click.echo(
@@ -168,8 +169,16 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     )
 
 
-def _differ_in_expectations_only(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
-    """Return True if the two runs are equal except for their expectations."""
+def _has_other_bounds(claim: "Claim", run: ClaimRun, recorded: "BenchmarkRun") -> bool:
+    """Return True if the manifest's expectations decide the claim, and are not those of the recorded run."""
+    is_deciding_manifest = f"{run.name}.yaml" in claim.manifests and run.decides_claim
+    if not is_deciding_manifest or claim.ignores_manifest_expectations:
+        return False
+    return recorded.spec.expectations != run.manifest.spec.expectations
+
+
+def _is_same_but_for_expectations(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
+    """Return True if the two runs are equal, except that their expectations may differ."""
     return _without_expectations(recorded) == _without_expectations(manifest)
 
 
@@ -191,7 +200,7 @@ def has_older_source(result: "Result") -> bool:
 
 @functools.cache
 def _source_digest(workload: str) -> str | None:
-    """Return the digest of a workload's source today."""
+    """Return the digest of a workload's source today; None if the source cannot be read."""
     from accelbench import catalogue
     from accelbench.machine import fingerprint
 

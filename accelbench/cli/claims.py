@@ -116,7 +116,7 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
 
 
 def _runs_to_measure(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool) -> "list[ClaimRun]":
-    """Return the runs that decide the claim; with `beside`, all possible runs."""
+    """Return the runs that decide the claim; with `beside`, all of its runs that this hardware can run."""
     from accelbench.cli import claimed
 
     with _exit_on_error():
@@ -130,9 +130,9 @@ def _runs_to_measure(claim: "Claim", hardware: "Hardware", results: Path, *, bes
 def _pending_runs(
     runs: "Sequence[ClaimRun]", measured_directories: "Collection[Path]", *, again: bool
 ) -> "list[tuple[ClaimRun, dict[str, Result]]]":
-    """Return the runs that lack a result, each with its complete results.
+    """Return the runs that lack the result of a case, each with its complete results by the case's name.
 
-    Rows can share a run, so a run of an earlier row is left out.
+    Rows can share a run: one that was measured for an earlier row is left out. With `again`, no result counts.
     """
     from accelbench.cli import claimed
     from accelbench.plan.cases import count_cases
@@ -169,7 +169,7 @@ def _explain_untestable(claim: "Claim") -> str:
 
 
 def _measure(run: "ClaimRun", signals: "Signals", complete_results: "Mapping[str, Result]") -> bool:
-    """Measure the missing cases of a run; return True if nothing went wrong."""
+    """Measure the cases of a run that have no complete result, and print problems; return True if there were none."""
     from accelbench.local.device import platform_of, require_a_framework
     from accelbench.local.run import measure
     from accelbench.report.live import display
@@ -250,7 +250,7 @@ def _write_pictures(settled_claims: "list[SettledClaim]", directory: Path) -> No
 
 
 def _parse_rows_and_hardware(rows: str, hardware: str) -> "tuple[tuple[Claim, ...], list[Hardware]]":
-    """Return the claims and the classes of hardware; exit on an error."""
+    """Parse --rows and --hardware: return the claims of these rows, and the classes of hardware; exit on an error."""
     from accelbench.claims import ledger
 
     try:
@@ -272,7 +272,7 @@ def _settle(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> "S
 
 @contextmanager
 def _exit_on_error() -> "Iterator[None]":
-    """End the process if the ledger is invalid or scipy is missing."""
+    """End the process if the code in the `with` block finds the ledger invalid, or needs scipy and it is missing."""
     from accelbench.claims.ledger import InvalidLedgerError
 
     try:

@@ -11,7 +11,7 @@ import click
 from accelbench.local.exits import Exit
 from accelbench.terminal.program import Command
 
-RESERVED_FUNCTIONS = {"arrays", "reference", "jax", "pytorch", "numpy"}
+RESERVED_FUNCTIONS = {"arrays", "reference", "canonical", "jax", "pytorch", "numpy"}
 """Names by which accelbench finds the functions of a script."""
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 """A name that Python can import; with dashes, it is also a valid name of a run."""

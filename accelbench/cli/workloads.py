@@ -11,6 +11,7 @@ from accelbench.terminal.program import Command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
     from pydantic import BaseModel
     from rich.console import RenderableType
@@ -44,21 +45,23 @@ def workloads(name: str | None, output: Output) -> None:
     import json
 
     from accelbench import catalogue
+    from accelbench.local.scripts import ScriptDoesNotReturnError
     from accelbench.terminal.console import console
 
     document: dict[str, Any] | list[dict[str, Any]]
     tables: RenderableType
     out = console(listing=name is None)
     if name is None:
-        workloads_or_errors = {name: _load_or_explain(name) for name in catalogue.names()}
-        document = [_describe_or_explain(name, workload) for name, workload in workloads_or_errors.items()]
+        workloads_or_errors = {known_name: _load_or_explain(known_name) for known_name in catalogue.names()}
+        document = [_describe_or_explain(known_name, workload) for known_name, workload in workloads_or_errors.items()]
         tables = _list_table(workloads_or_errors, out.width)
     else:
         try:
-            workload = _find(name)
-        except catalogue.UnknownWorkloadError as error:
+            with _using_script(name):
+                workload = _find(name)
+                document, tables = describe(workload), _workload_tables(workload)
+        except (catalogue.UnknownWorkloadError, ScriptDoesNotReturnError) as error:
             raise click.BadParameter(str(error), param_hint="NAME") from error
-        document, tables = describe(workload), _workload_tables(workload)
     if output is Output.JSON:
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
         sys.exit(Exit.SUCCESS)
@@ -66,7 +69,7 @@ def workloads(name: str | None, output: Output) -> None:
 
 
 def _load_or_explain(name: str) -> "Workload | str":
-    """Return the workload, or the error if its package cannot be loaded."""
+    """Return the workload; if its package cannot be loaded, return the text of the error."""
     from accelbench import catalogue
 
     try:
@@ -76,25 +79,33 @@ def _load_or_explain(name: str) -> "Workload | str":
 
 
 def _describe_or_explain(name: str, workload_or_error: "Workload | str") -> dict[str, Any]:
-    """Return the workload's description for JSON, or the error's text."""
+    """Return the description of a workload for JSON; for one that cannot be loaded, the text of the error."""
     if isinstance(workload_or_error, str):
         return {"name": name, "broken": workload_or_error}
     return describe(workload_or_error)
 
 
+def _using_script(name: str) -> "AbstractContextManager[None]":
+    """Return a context in which `name` is this process's script, if it is the name of a file."""
+    from contextlib import nullcontext
+    from pathlib import Path
+
+    from accelbench.api.case import SCRIPT_SUFFIX
+    from accelbench.local import scripts
+
+    return scripts.use(Path(name).absolute()) if name.endswith(SCRIPT_SUFFIX) else nullcontext()
+
+
 def _find(name: str) -> "Workload":
-    """Return the workload of that name, or the workload in a script."""
+    """Return the workload of that name; if it is the name of a script's file, the workload in the script."""
     from pathlib import Path
 
     from accelbench import catalogue
     from accelbench.api.case import SCRIPT_SUFFIX, workload_name_from_file
-    from accelbench.catalogue import script
 
-    if not name.endswith(SCRIPT_SUFFIX):
-        return catalogue.find(name)
-    file = Path(name).absolute()
-    with script.use(file):
-        return catalogue.find(workload_name_from_file(file.name))
+    if name.endswith(SCRIPT_SUFFIX):
+        name = workload_name_from_file(Path(name).name)
+    return catalogue.find(name)
 
 
 def describe(workload: "Workload") -> dict[str, Any]:
@@ -128,7 +139,7 @@ def _observations(workload: "Workload") -> dict[str, str]:
 
 
 def _properties(model: "type[BaseModel]") -> dict[str, dict[str, Any]]:
-    """Return the JSON schema of each field, by name."""
+    """Return the JSON schema of each field of the model, by the field's name."""
     properties = model.model_json_schema().get("properties", {})
     # A title only repeats the name.
     return {

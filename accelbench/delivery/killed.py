@@ -21,7 +21,8 @@ def result_of_killed(
 ) -> Result:
     """Return the checkpoint as an incomplete result in which the running variant failed.
 
-    `headline` is the runner's termination message; `now` is in RFC 3339.
+    `headline` is the runner's termination message. `reason` and `message` say why the runner was killed; `now` is in
+    RFC 3339. Without a `checkpoint`, the result has no times.
 
     Raises:
         NoRunningVariantError: The headline names no running variant of the case.
@@ -58,7 +59,7 @@ def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure)
 def _without_findings(
     comparisons: Iterable[Comparison], blamed_variant: str, failure: Failure
 ) -> tuple[Comparison, ...]:
-    """Remove speedup, interval and verdict from comparisons with the blamed variant."""
+    """Return the comparisons; those with the blamed variant lose speedup, interval and verdict."""
     return tuple(
         without_finding(comparison, blamed_variant, failure)
         if blamed_variant in {comparison.variant, comparison.baseline}
@@ -81,7 +82,7 @@ def _empty_result(case: Case, now: str) -> Result:
 
 
 def without_finding(comparison: Comparison, blamed_variant: str, failure: Failure) -> Comparison:
-    """Return the comparison without speedup, interval and verdict."""
+    """Return the comparison without speedup, interval and verdict, because the blamed variant failed."""
     return Comparison(
         variant=comparison.variant,
         baseline=comparison.baseline,

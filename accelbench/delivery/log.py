@@ -13,7 +13,8 @@ import base64
 import hashlib
 import re
 import zlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, cast
 
@@ -21,7 +22,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from accelbench.api.reasons import FailureReason
 from accelbench.api.result import MAXIMUM_BYTES, Phase, Result, SpeedupEstimate
-from accelbench.document import DecimalString, Document, Line
+from accelbench.document import DecimalString, Document, Line, shorten
 
 MARK = "accelbench/1"
 MAXIMUM_LINE_BYTES = 8 * 1024
@@ -31,6 +32,9 @@ MAXIMUM_HEADLINE_BYTES = 3 * 1024
 PAYLOAD_CHARACTERS = 7800
 MAXIMUM_REPORTED = 20
 """Problems of each kind that are listed for a log."""
+MAXIMUM_INCOMPLETE = 16
+"""Documents that are gathered at once. The supervisor writes one after another; a log that is read twice, or output
+between the lines, does not mix more than a few."""
 
 DocumentKind = Literal["checkpoint", "result", "launch"]
 MAXIMUM_BYTES_BY_KIND: Mapping[DocumentKind, int] = {
@@ -138,8 +142,8 @@ class Headline(Document):
             if headline.comparisons:
                 headline = headline.model_copy(update={"comparisons": headline.comparisons[:-1]})
             elif headline.message:
-                first_half = headline.message[: len(headline.message) // 2]
-                headline = headline.model_copy(update={"message": first_half})
+                first_part = shorten(headline.message, 3 * len(headline.message) // 4)
+                headline = headline.model_copy(update={"message": first_part})
             else:
                 raise ValueError(f"{headline.case[:80]}: a headline of more than {MAXIMUM_HEADLINE_BYTES} bytes")
 
@@ -249,63 +253,128 @@ _DOCUMENT_LINE = re.compile(
 )
 
 
+_MARKED_LINE = re.compile(rb"^" + re.escape(MARK).encode() + rb" [^\n]*", re.MULTILINE)
+
+
 def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND)) -> LogDocuments:
     """Return the complete documents in a log, and the problems of the others.
 
     Lines may be missing, interleaved, repeated or altered.
     """
-    incomplete: dict[_Identity, dict[int, str]] = {}
-    complete: set[_Identity] = set()
-    documents: list[DeliveredDocument] = []
-    problems: list[str] = []
-    unreadable_lines: list[int] = []
-    for line_number, line in enumerate(lines, start=1):
-        if not line.startswith(MARK + " "):
-            continue
+    reader = LogReader(kinds)
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(f"{MARK} "):
+            reader.add(number, line)
+    return reader.finish()
+
+
+class LogReader:
+    """Find the documents of a log that arrives in pieces: `feed` the pieces, then `finish`.
+
+    Any program can print what looks like a document. So at most `MAXIMUM_INCOMPLETE` documents are gathered at once,
+    and of the complete ones only the newest are kept.
+    """
+
+    def __init__(
+        self, kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND), newest: int | None = None
+    ) -> None:
+        """Read documents of these kinds; of more than `newest` documents, the newest."""
+        self._kinds = kinds
+        self._incomplete: dict[_Identity, dict[int, str]] = {}
+        """The lines of each document that is not complete, by their position."""
+        self._complete: deque[tuple[_Identity, str]] = deque(maxlen=newest)
+        """Documents with their payloads, which have not been verified."""
+        self._problems = _Problems("documents that are not whole")
+        self._unreadable = _Problems(f"lines that begin with {MARK} cannot be parsed")
+        self._lines = 0
+        """Complete lines that have been fed."""
+        self._rest = b""
+        """What has been fed of the next line."""
+
+    def feed(self, piece: bytes) -> None:
+        """Read the next piece of the log."""
+        complete_lines, newline, rest = (self._rest + piece).rpartition(b"\n")
+        self._read_lines(complete_lines)
+        self._lines += complete_lines.count(b"\n") + len(newline)
+        # A longer line is none of the runner's; its beginning suffices to report it.
+        self._rest = rest[: MAXIMUM_LINE_BYTES + 1]
+
+    def finish(self) -> LogDocuments:
+        """Return the documents of the whole log."""
+        self._read_lines(self._rest)
+        intact: dict[_Identity, DeliveredDocument] = {}
+        altered: list[str] = []
+        # The newest first: after an altered copy of a document, a repeated one may be intact.
+        for identity, payload in reversed(self._complete):
+            if identity in intact:
+                continue
+            document = DeliveredDocument(identity.kind, identity.identifier, identity.digest, payload)
+            if problem := document.problem:
+                altered.append(f"{identity.kind} {identity.identifier}: {problem}")
+            else:
+                intact[identity] = document
+        for problem in reversed(altered):
+            self._problems.add(problem)
+        for identity in [each for each in self._incomplete if each not in intact]:
+            self._report_truncated(identity)
+        problems = (*self._unreadable.reports(), *self._problems.reports())
+        return LogDocuments(tuple(reversed(intact.values())), problems)
+
+    def add(self, number: int, line: str) -> None:
+        """Read the line with this number, which begins with `MARK`."""
         parsed = _parse_document_line(line)
         if parsed is None:
             if parse_event(line) is None:  # events have the same mark
-                unreadable_lines.append(line_number)
-            continue
+                self._unreadable.add(f"line {number}: altered: begins with {MARK} and cannot be parsed")
+            return
         identity, index, payload_slice = parsed
-        if identity in complete or identity.kind not in kinds:
-            continue
-        slices = incomplete.setdefault(identity, {})
+        if identity.kind not in self._kinds:
+            return
+        slices = self._incomplete.setdefault(identity, {})
         slices[index] = payload_slice
-        if len(slices) < identity.lines:
-            continue
-        del incomplete[identity]  # after an altered copy, a repeated one may be intact
-        payload = "".join(slices[index] for index in sorted(slices))
-        document = DeliveredDocument(identity.kind, identity.identifier, identity.digest, payload)
-        problem = document.problem
-        if problem:
-            problems.append(f"{identity.kind} {identity.identifier}: {problem}")
+        if len(slices) == identity.lines:
+            del self._incomplete[identity]
+            self._complete.append((identity, "".join(slices[index] for index in sorted(slices))))
+        elif len(self._incomplete) > MAXIMUM_INCOMPLETE:
+            oldest = next(iter(self._incomplete))
+            self._report_truncated(oldest)
+
+    def _read_lines(self, block: bytes) -> None:
+        """Read the marked lines of a block of complete lines."""
+        number, counted = self._lines + 1, 0
+        for match in _MARKED_LINE.finditer(block):
+            number += block.count(b"\n", counted, match.start())
+            counted = match.start()
+            self.add(number, match.group().decode(errors="replace"))
+
+    def _report_truncated(self, identity: _Identity) -> None:
+        """Drop what has been gathered of a document, and report it."""
+        slices = self._incomplete.pop(identity)
+        have = f"{len(slices)} of {identity.lines} lines"
+        self._problems.add(f"{identity.kind} {identity.identifier}: truncated: {have}")
+
+
+class _Problems:
+    """Hold the first `MAXIMUM_REPORTED` problems of one kind, and count the others."""
+
+    def __init__(self, others: str) -> None:
+        """Take the words for problems that are only counted."""
+        self._others = others
+        self._first: list[str] = []
+        self._more = 0
+
+    def add(self, problem: str) -> None:
+        """Report one problem."""
+        if len(self._first) < MAXIMUM_REPORTED:
+            self._first.append(problem)
         else:
-            complete.add(identity)
-            documents.append(document)
-    problems += [
-        f"{identity.kind} {identity.identifier}: truncated: {len(slices)} of {identity.lines} lines"
-        for identity, slices in incomplete.items()
-    ]
-    reports = (*_report_unreadable_lines(unreadable_lines), *_report_first_problems(problems))
-    return LogDocuments(tuple(documents), reports)
+            self._more += 1
 
-
-def _report_unreadable_lines(line_numbers: Sequence[int]) -> Iterator[str]:
-    """Report the first `MAXIMUM_REPORTED` lines, and the number of further lines."""
-    for line_number in line_numbers[:MAXIMUM_REPORTED]:
-        yield f"line {line_number}: altered: begins with {MARK} and cannot be parsed"
-    more = len(line_numbers) - MAXIMUM_REPORTED
-    if more > 0:
-        yield f"{more} more lines that begin with {MARK} cannot be parsed"
-
-
-def _report_first_problems(problems: Sequence[str]) -> Iterator[str]:
-    """Yield the first `MAXIMUM_REPORTED` problems, and the number of further documents."""
-    yield from problems[:MAXIMUM_REPORTED]
-    more = len(problems) - MAXIMUM_REPORTED
-    if more > 0:
-        yield f"{more} more documents that are not whole"
+    def reports(self) -> Iterator[str]:
+        """Yield the first problems, and the number of the others."""
+        yield from self._first
+        if self._more:
+            yield f"{self._more} more {self._others}"
 
 
 def _parse_document_line(line: str) -> tuple[_Identity, int, str] | None:

@@ -4,6 +4,8 @@ Each module of this package describes one framework. Others come from entry poin
 each a `Framework` (`accelbench.frameworks.descriptor`) under its own name.
 """
 
+import re
+
 from accelbench.extensions import Registry
 from accelbench.frameworks.descriptor import Framework, Mode, Options, UnsupportedPlatformError, install_message
 
@@ -16,6 +18,7 @@ __all__ = [
     "every",
     "find",
     "install_message",
+    "name_of",
     "names",
     "packages",
 ]
@@ -38,8 +41,18 @@ def find(name: str) -> Framework:
     return _REGISTRY.find(name)
 
 
+def name_of(use: str) -> str:
+    """Return the name of a variant's or a program's framework: `jax` for `jax/jit`, `jax_scan/jit` and `jax2`.
+
+    If no framework fits, return the text before the slash unchanged.
+    """
+    program = use.partition("/")[0]
+    fitting_names = [name for name in names() if re.fullmatch(rf"{re.escape(name)}([_0-9]\w*)?", program)]
+    return max(fitting_names, key=len, default=program)
+
+
 def packages() -> frozenset[str]:
-    """Return the names of the packages that belong to frameworks."""
+    """Return the names of the Python packages that belong to any framework, such as `jax` and `flax`."""
     return frozenset(package for framework in every() for package in framework.own)
 
 

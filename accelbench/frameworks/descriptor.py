@@ -52,15 +52,18 @@ class Framework:
     """
     own: frozenset[str] = frozenset()
     """Packages that a launch of another framework must not import."""
+    returns_dataclasses: bool = True
+    """False if a call can return a dataclass only after its type was registered with the framework."""
     caches: Mapping[str, str] = field(default_factory=dict)
     """Environment variables with the paths of compile caches, each with the name of the cache's folder in a launch."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Other environment variables for launches."""
 
     def backend(self, platform: str, backends: Mapping[str, str]) -> str:
-        """Return the framework's name of a platform; raises UnsupportedPlatformError.
+        """Return the framework's own name of a platform; raises UnsupportedPlatformError.
 
-        `backends` come from the platform's descriptor and take precedence.
+        `backends` has names that the platform's descriptor gives for frameworks, by the framework's name. They take
+        precedence.
         """
         if self.name in backends:
             return backends[self.name]

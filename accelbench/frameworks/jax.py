@@ -15,6 +15,7 @@ FRAMEWORK = Framework(
     adapter="accelbench_runner.frameworks.jax:Jax",
     platforms=("cpu", "cuda", "tpu"),
     own=frozenset({"jax", "jaxlib", "flax", "optax", "orbax"}),
+    returns_dataclasses=False,
     caches={"JAX_COMPILATION_CACHE_DIR": "jax"},
     # By default JAX does not cache programs that compile in under a second.
     environment={

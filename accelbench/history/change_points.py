@@ -7,7 +7,7 @@ import importlib.util
 import math
 from dataclasses import dataclass
 
-from accelbench.history.sample import ComparedQuantity, Key, Side, label, sample
+from accelbench.history.sample import CaseKey, ComparedQuantity, Side, label, sample
 from accelbench.stats.change_points import MINIMUM_RESULTS, find_change_points
 
 NEEDS = ("numpy", "ruptures")
@@ -18,7 +18,7 @@ class SeriesChange:
     """Describe a lasting change of one variant's seconds."""
 
     side: str
-    case: Key
+    case: CaseKey
     variant: str
     since: str
     """Start time of the first result after the change."""
@@ -54,7 +54,7 @@ def has_enough_results(side: Side, *others: Side) -> bool:
 
 
 def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
-    """Find where a variant's time changes by more than the equivalence margin.
+    """Find where a variant's time changes lastingly by more than the equivalence margin, in each case of the side.
 
     `others` are the sides that this side is compared with.
     """

@@ -9,7 +9,6 @@ refuse. A variable or a parameter that one side lacks was not set, which is a di
 docs/adr/0012-what-must-match-to-compare-runs.md gives the reasons.
 """
 
-import itertools
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -43,10 +42,7 @@ class Entry:
     """Value of a side without the entry; empty: it was not recorded."""
 
     def applies_to(self, name: str) -> bool:
-        """Return True if this entry applies to `name`.
-
-        If the entry's name ends with a dot, it is a prefix.
-        """
+        """Return True if this entry has the name, or is a prefix (which ends with a dot) of it."""
         return name == self.name or (self.name.endswith(".") and name.startswith(self.name))
 
 
@@ -107,6 +103,7 @@ NOT_COMPARED: Mapping[type[Document], Mapping[str, str]] = {
         "time_limit_seconds": _NUMBER_OF_ROUNDS,
         "confidence": _RULE,
         "equivalence_margin": _RULE,
+        "protocol": "is recorded in the result, and times of different protocols are never compared",
         "accept_noise": "a disturbed result is noisy, and noisy results are left out",
     },
     CaseAccelerator: {
@@ -142,15 +139,12 @@ class Difference:
         return recorded_by_both or len(self.before) > 1 or len(self.after) > 1
 
     def is_allowed_by(self, names: Collection[str]) -> bool:
-        """Return True if `names` contains this entry or its group."""
+        """Return True if `names` contains this entry or its group, and differences of this group can be allowed."""
         return self.group not in NEVER and (self.name in names or self.group in names)
 
     @property
     def formatted(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return both sides' values for people.
-
-        They stay unformatted if two different values would look the same.
-        """
+        """Return the values before and the values after, formatted for people unless two would then look the same."""
         entry = find_entry(self.name)
         values = {*self.before, *self.after}
         formatted_values = set(map(entry.format, values))
@@ -160,7 +154,7 @@ class Difference:
 
 
 def find_entry(name: str) -> Entry:
-    """Return the most specific entry of `ENTRIES` that applies to `name`."""
+    """Return the most specific entry of `ENTRIES` that applies to `name`, else a new one that is its own group."""
     entries = [entry for entry in ENTRIES if entry.applies_to(name)]
     return max(entries, key=lambda entry: len(entry.name), default=Entry(name, group=name))
 
@@ -180,7 +174,7 @@ def identity(result: Result) -> dict[str, str]:
 
 
 def _settings(document: Document, excluded: Collection[str]) -> dict[str, str]:
-    """Return a document's fields as text, by their JSON names."""
+    """Return the document's fields as text, by their JSON names, without the fields named in `excluded`."""
     values = document.model_dump(mode="json", by_alias=True, exclude=set(excluded))
     return {name: _format_value(value) for name, value in values.items()}
 
@@ -210,29 +204,39 @@ def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Diff
     """Return the entries that differ between any two results, important ones first."""
     before_identities = list(map(identity, before))
     after_identities = list(map(identity, after))
+    names = dict.fromkeys(name for entries in (*before_identities, *after_identities) for name in entries)
     unequal = []
-    for name in dict.fromkeys(itertools.chain(*before_identities, *after_identities)):
+    for name in names:
         entry = find_entry(name)
         before_values = _distinct_values(name, entry.absent, before_identities)
         after_values = _distinct_values(name, entry.absent, after_identities)
-        # A variant that only one side has is compared with nothing.
-        one_sided = not (before_values and after_values) and entry.group not in {None, "variants"}
-        if len({*before_values, *after_values}) > 1 or one_sided:
+        has_different_values = len({*before_values, *after_values}) > 1
+        # A variant that only one side has is compared with nothing, so it is no difference.
+        is_one_sided = not (before_values and after_values) and entry.group not in {None, "variants"}
+        if has_different_values or is_one_sided:
             unequal.append(Difference(name, entry.group, before_values, after_values))
     return sort_differences(unequal)
 
 
 def _distinct_values(name: str, absent: str, identities: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return the different values of `name`, without empty ones; `absent` is its value where it is missing."""
+    """Return the distinct values of the entry `name` in these identities, without empty ones.
+
+    `absent` is its value in an identity that lacks it.
+    """
     values = (values_by_name.get(name, absent) for values_by_name in identities)
     return tuple(dict.fromkeys(value for value in values if value != ""))
 
 
 def sort_differences(differences: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Return the differences without duplicates, important ones first."""
-    return tuple(
-        sorted(dict.fromkeys(differences), key=lambda difference: (not difference.matters, difference.group is None))
-    )
+    """Return the differences without duplicates: first those that matter, last those that never can."""
+
+    def rank(difference: Difference) -> int:
+        """Return 0 for a difference that matters, 1 for one that could, 2 for one without a group."""
+        if difference.matters:
+            return 0
+        return 2 if difference.group is None else 1
+
+    return tuple(sorted(dict.fromkeys(differences), key=rank))
 
 
 def allowable_names(results: Iterable[Result]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from accelbench.api.result import Certificate, Result, Verdict
 from accelbench.history.comparability import Difference, differences, sort_differences
-from accelbench.history.sample import ComparedQuantity, Key, Sample, Side, label, sample, short_label
+from accelbench.history.sample import CaseKey, ComparedQuantity, Sample, Side, label, sample, short_label
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import MINIMUM_PAIRS, Interval, welch_interval
 from accelbench.stats.stopping import StoppingRule
@@ -24,7 +24,7 @@ from accelbench.verdict.rule import ValidMeasurement, verdict_sentence
 class _CommonCase:
     """Hold the results of a case that both sides have."""
 
-    key: Key
+    key: CaseKey
     before: Sequence[Result]
     after: Sequence[Result]
 
@@ -43,7 +43,7 @@ class _CommonCase:
 class VariantChange:
     """Compare one variant of one case before and after; a speedup above 1 means that it became faster."""
 
-    case: Key
+    case: CaseKey
     variant: str
     quantity: ComparedQuantity
     before: Sample
@@ -54,7 +54,7 @@ class VariantChange:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """Return the names of the failed checks that excluded results."""
+        """Return the names of the failed checks that excluded results, if there is no verdict for this reason."""
         if self.verdict is not None:
             return ()
         return tuple(dict.fromkeys((*self.before.invalid, *self.after.invalid)))
@@ -84,7 +84,8 @@ class RunComparison:
 def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
     """Compare the times of every variant of every case that both sides have.
 
-    `allowed` names entries and groups that may differ.
+    Nothing is compared if a setting or a machine differs in a way that matters, unless `allowed` names the entry or its
+    group.
     """
     before_cases, after_cases = before.cases(after), after.cases(before)
     cases = [_CommonCase(key, before_cases[key], after_cases[key]) for key in before_cases if key in after_cases]
@@ -135,7 +136,10 @@ def _variant_names(results: Iterable[Result]) -> tuple[str, ...]:
 
 
 def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: str) -> tuple[ComparedQuantity, ...]:
-    """Return the quantities to compare; `relative` needs the same baseline on both sides."""
+    """Return which quantities of the variant to compare.
+
+    `relative` is one of them if each side has one result with the same baseline, and times of this and of the variant.
+    """
     quantities: tuple[ComparedQuantity, ...] = ("median",)
     if all(result.protocol == "latency" for result in case.results):
         quantities = ("p50", "p99")
@@ -144,15 +148,16 @@ def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: st
         return quantities
     for name in (variant, *baselines):
         for side, results in ((before, case.before), (after, case.after)):
-            if not sample(side, results, name, quantities[0]).logarithms_by_result:
+            has_times = bool(sample(side, results, name, quantities[0]).logarithms_by_result)
+            if not has_times:
                 return quantities
     return (*quantities, "relative")
 
 
 def _describe_unmatched(
-    side_name: str, cases: Mapping[Key, Sequence[Result]], other_cases: Mapping[Key, Sequence[Result]]
+    side_name: str, cases: Mapping[CaseKey, Sequence[Result]], other_cases: Mapping[CaseKey, Sequence[Result]]
 ) -> list[str]:
-    """Return `NAME is only in SIDE` for cases and variants without a counterpart."""
+    """Return `NAME is only in SIDE` for each case of one side, and each variant of it, that the other side lacks."""
     phrases = [f"{label(key)} is only in {side_name}" for key in cases if key not in other_cases]
     for key in cases:
         if key in other_cases:
@@ -175,11 +180,11 @@ class _Rules:
 def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
     """Return how a case is judged: significance, margin and confidence.
 
-    All comparisons share the confidence (Bonferroni).
+    The confidence is for all `comparisons` of the two runs together (Bonferroni).
     """
     measurements = [result.case.measurement for result in case.results]
     first = measurements[0]
-    rules = [
+    stopping_rules = [
         StoppingRule(
             rounds_min=measurement.rounds_min,
             rounds_max=measurement.rounds_max,
@@ -192,7 +197,7 @@ def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
     confidence = f"{100 * float(first.confidence):.4g} %"
     return _Rules(
         # A run ends when its interval is narrow: such repeated tests need a smaller alpha. A series has no such rule.
-        alpha=rules[0].alpha if case.is_series else min(rule.nominal_alpha for rule in rules),
+        alpha=stopping_rules[0].alpha if case.is_series else min(rule.nominal_alpha for rule in stopping_rules),
         is_series=case.is_series,
         margin=float(first.equivalence_margin),
         confidence=f"{confidence} for {comparisons} comparisons together" if comparisons > 1 else confidence,
@@ -200,7 +205,7 @@ def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
 
 
 def _compare(
-    key: Key,
+    key: CaseKey,
     variant: str,
     quantity: ComparedQuantity,
     before: Sample,
@@ -210,7 +215,18 @@ def _compare(
     case_label: str,
     allowed_names: Sequence[str],
 ) -> VariantChange:
-    """Compare two samples of a variant: decide a verdict, or say why not."""
+    """Compare two samples of a variant: decide a verdict, or say why there is none.
+
+    Args:
+        key: The case.
+        variant: The variant's name.
+        quantity: The statistic that the samples are of.
+        before: The variant's launches on the first side.
+        after: Those on the second side.
+        rules: How to judge.
+        case_label: What distinguishes the case from others; empty if there is only one.
+        allowed_names: What differs between the two sides and was allowed to, for the sentence.
+    """
 
     def change(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> VariantChange:
         """Return the change, described by these sentences."""
@@ -232,7 +248,7 @@ def _compare(
     # Samples exclude results with failed checks, so ValidMeasurement raises no error.
     measurement = ValidMeasurement(Certificate(checks=checks), after.label, before.label)
     verdict = measurement.decide(interval, rules.margin)
-    # The sentence names the variant once, so its baseline is only `in SIDE`.
+    # The sentence names the variant once: of the label `VARIANT in SIDE`, its baseline is only `in SIDE`.
     baseline = before.label.removeprefix(f"{variant} ").partition(",")[0]
     sentence = verdict_sentence(
         verdict,

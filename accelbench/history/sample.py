@@ -4,17 +4,23 @@ import math
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from accelbench.api.result import Certificate, Check, Result, VariantResult
 from accelbench.history.comparability import parameters
 from accelbench.stats.summary import Quantity, geometric_mean
 from accelbench.verdict.rule import checks_against_verdict
 
-Key = tuple[str, tuple[tuple[str, str], ...]]
-"""Identifies a case: the workload, and those of its parameters that any compared case swept, with their values."""
 ComparedQuantity = Quantity | Literal["relative"]
 """Statistic of a launch; `relative`: its seconds divided by the baseline's in the same round."""
+
+
+class CaseKey(NamedTuple):
+    """Identify a case in the results of several runs."""
+
+    workload: str
+    swept: tuple[tuple[str, str], ...]
+    """Name and value of each parameter that any of the compared results swept."""
 
 
 @dataclass(frozen=True)
@@ -25,45 +31,36 @@ class Side:
     results: tuple[Result, ...]
     path: str = ""
 
-    def cases(self, *others: "Side") -> Mapping[Key, tuple[Result, ...]]:
+    def cases(self, *others: "Side") -> Mapping[CaseKey, tuple[Result, ...]]:
         """Return the results of each case, in order of time.
 
-        Different values of a swept parameter make different cases.
+        Two values of a parameter make two cases if this side or one of `others`, with which it is compared, swept it.
         """
-        swept = {
-            (result.case.workload, name)
-            for side in (self, *others)
-            for result in side.results
-            for name in result.case.swept
-        }
-        results_by_key: dict[Key, list[Result]] = {}
+        all_results = [result for side in (self, *others) for result in side.results]
+        swept = {(result.case.workload, name) for result in all_results for name in result.case.swept}
+        results_by_key: dict[CaseKey, list[Result]] = {}
         for result in sorted(self.results, key=lambda result: result.started):
             results_by_key.setdefault(_case_key(result, swept), []).append(result)
         return {key: tuple(results_by_key[key]) for key in sorted(results_by_key)}
 
 
-def _case_key(result: Result, swept: Collection[tuple[str, str]]) -> Key:
-    """Return the workload and the values of its swept parameters.
-
-    `swept` has pairs (workload, parameter).
-    """
+def _case_key(result: Result, swept: Collection[tuple[str, str]]) -> CaseKey:
+    """Return the result's workload and its values of swept parameters; `swept` has pairs (workload, parameter)."""
     workload, values = result.case.workload, parameters(result)
-    return workload, tuple((name, values[name]) for name in sorted(values) if (workload, name) in swept)
+    return CaseKey(workload, tuple((name, values[name]) for name in sorted(values) if (workload, name) in swept))
 
 
-def label(key: Key) -> str:
+def label(key: CaseKey) -> str:
     """Return the case as text: `matmul-chain (size 512)`."""
-    workload, swept = key
-    return f"{workload} ({_format_parameters(swept)})" if swept else workload
+    return f"{key.workload} ({_format_parameters(key.swept)})" if key.swept else key.workload
 
 
-def short_label(key: Key, keys: Collection[Key]) -> str:
-    """Return what distinguishes a case from the others, as `size 512`."""
+def short_label(key: CaseKey, keys: Collection[CaseKey]) -> str:
+    """Return what distinguishes a case from the others in `keys`, as `size 512`; empty if there are no others."""
     if len(set(keys)) == 1:
         return ""
-    one_workload = len({workload for workload, _ in keys}) == 1
-    _, swept = key
-    return _format_parameters(swept) if one_workload else label(key)
+    has_one_workload = len({other.workload for other in keys}) == 1
+    return _format_parameters(key.swept) if has_one_workload else label(key)
 
 
 def _format_parameters(parameters: Iterable[tuple[str, str]]) -> str:
@@ -99,14 +96,15 @@ class Sample:
 
     @property
     def seconds(self) -> float | None:
-        """Return the geometric mean of all results; a ratio for `relative`."""
+        """Return the geometric mean over the results, or None without any; of `relative` it is a ratio, not seconds."""
         return geometric_mean(map(math.exp, self.result_logarithms)) if self.logarithms_by_result else None
 
 
 def sample(side: Side, results: Sequence[Result], variant: str, quantity: ComparedQuantity) -> Sample:
-    """Collect a variant's launches from the results of one case.
+    """Collect a variant's launches from the results of one case on one side.
 
-    Failed, noisy and invalid results are excluded.
+    A result is excluded if it is noisy, or if the variant (for `relative`, also the baseline) is missing in it, failed,
+    or has a failed check.
     """
     label = f"{variant}{' p99' if quantity == 'p99' else ''} in {side.name}"
     if quantity == "relative":
@@ -149,9 +147,9 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
 
 
 def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -> str:
-    """Describe the excluded results of a variant.
+    """Describe the excluded results of a variant; empty if there are none.
 
-    `reasons` has one entry for each excluded result.
+    `reasons` has an entry for each excluded result, of `result_count` results.
     """
     if not reasons:
         return ""
@@ -164,17 +162,19 @@ def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -
 
 
 def _launch_logarithms(variants: Sequence[VariantResult], quantity: ComparedQuantity) -> tuple[float, ...]:
-    """Return log(seconds) of each round; of two variants, log(first / second)."""
-    first, *others = (_logarithms_by_round(variant, quantity) for variant in variants)
-    rounds = sorted(number for number in first if all(number in other for other in others))
-    return tuple(first[number] - math.fsum(other[number] for other in others) for number in rounds)
+    """Return log(seconds) of one variant for each of its rounds; of two, log(first / second) for each common round."""
+    first = _logarithms_by_round(variants[0], quantity)
+    if len(variants) == 1:
+        return tuple(first[number] for number in sorted(first))
+    second = _logarithms_by_round(variants[1], quantity)
+    return tuple(first[number] - second[number] for number in sorted(first.keys() & second.keys()))
 
 
 def _logarithms_by_round(variant: VariantResult, quantity: ComparedQuantity) -> dict[int, float]:
-    """Return the logarithm of each launch's seconds, by round."""
+    """Return the natural logarithm of each launch's seconds, by round; without launches that have no such time."""
     logarithms = {}
     for launch in variant.launches:
-        seconds = float((launch.p99_seconds if quantity == "p99" else launch.seconds) or 0)
-        if seconds > 0:
-            logarithms[launch.round] = math.log(seconds)
+        seconds = launch.p99_seconds if quantity == "p99" else launch.seconds
+        if seconds is not None and float(seconds) > 0:
+            logarithms[launch.round] = math.log(float(seconds))
     return logarithms

@@ -56,7 +56,7 @@ def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun,
     A dry run of all comes first.
     """
     bodies = [_with_namespace(manifest, client) for manifest in manifests]
-    existing_runs = [
+    existing_runs = [  # None for a run to create
         _dry_run_or_find(client, body, manifest.run) for body, manifest in zip(bodies, manifests, strict=True)
     ]
     applied_runs = []
@@ -84,7 +84,7 @@ def different_fields(left: BenchmarkRunSpec, right: BenchmarkRunSpec) -> tuple[s
 
 
 def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
-    """Return the object to create, in the namespace of the manifest or the client."""
+    """Return the object to create, in the namespace of the manifest or, if it names none, of the client."""
     content = {key: value for key, value in manifest.content.items() if key != "status"}
     metadata = manifest.run.metadata
     if client.has_requested_namespace and metadata.namespace not in {"", client.namespace}:
@@ -95,15 +95,15 @@ def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
 
 
 def _dry_run_or_find(client: Client, body: Manifest, new_run: BenchmarkRun) -> Manifest | None:
-    """Dry-run the creation of `body`; return the run if it exists already.
+    """Dry-run the creation of `body`; return the run of this name if it exists already, and None otherwise.
 
-    Raises ExistsError if that run has another spec.
+    `new_run` is `body`, parsed. Raises ExistsError if the existing run has another spec.
     """
     namespace, name = body["metadata"]["namespace"], new_run.metadata.name
     try:
         client.create(RUN.path(namespace), body, dryRun="All")
     except ConflictError:
-        pass
+        pass  # the run exists
     except ApiError as error:
         # A webhook with side effects prevents dry runs. Only the real request shows if the run can be created.
         if "does not support dry run" in error.message:
@@ -121,7 +121,7 @@ def _dry_run_or_find(client: Client, body: Manifest, new_run: BenchmarkRun) -> M
 
 
 def _explain_difference(name: str, fields: Sequence[str]) -> str:
-    """Explain that a run of this name exists with another spec."""
+    """Explain that a run of this name exists with other values of these fields of its spec."""
     if set(fields) == {"runPolicy"}:  # the only field of an existing run that can be changed
         advice = f"change that in place, kubectl patch bmr {name}, or give this run another name"
     else:

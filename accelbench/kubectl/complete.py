@@ -52,9 +52,9 @@ def _answer_lines(app: click.Group, arguments: Sequence[str]) -> Iterator[str]:
 
 def contexts(context: click.Context, _parameter: click.Parameter, prefix: str) -> Items:
     """Complete the name of a context of the kubeconfig."""
-    from accelbench.cluster_api.client import contexts
+    from accelbench.cluster_api import client
 
-    names = contexts(context.params.get("kubeconfig"))
+    names = client.contexts(context.params.get("kubeconfig"))
     return _matching_items(prefix, [(name, "") for name in names])
 
 
@@ -103,7 +103,7 @@ def _connect(context: click.Context) -> "Client":
 
 
 def _matching_items(prefix: str, names_with_descriptions: Sequence[tuple[str, str]]) -> Items:
-    """Return an item for each name that starts with `prefix`."""
+    """Return an item for each pair of a name that starts with `prefix` and its description."""
     return [
         CompletionItem(name, help=description)
         for name, description in names_with_descriptions

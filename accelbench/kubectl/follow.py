@@ -66,7 +66,8 @@ def follow(
 ) -> Manifest:
     """Show a run's progress until it has finished, and return the run.
 
-    Raises TimedOutError when `clock` reaches `deadline`, and DeletedError if the run is deleted first.
+    `print_message` gets what the display cannot show. `deadline` is a time of `clock`, in seconds; None for no limit.
+    Raises TimedOutError at the deadline, and DeletedError if the run is deleted first.
     """
     follower = _Follower(client, run, display, print_message, clock)
     follower.start_watch()
@@ -136,7 +137,7 @@ class _Follower:
         self._read_next_log()
 
     def raise_in_step(self, error: BaseException) -> None:
-        """Make `step` raise this exception in the main thread."""
+        """Make `step` raise this exception, in the main thread: any thread may call this."""
         self._post(self._raise_error, error)
 
     def end_displayed_case(self) -> None:
@@ -172,7 +173,7 @@ class _Follower:
         raise error
 
     def _tick(self) -> None:
-        """Redraw; if no operator reacts for long, print a message once."""
+        """Redraw; if no operator has written a status for `OPERATOR_SECONDS`, print a message once."""
         has_status = bool(condition(self.run, "Finished"))
         if not has_status and self._clock() - self._start_time > OPERATOR_SECONDS:
             metadata = self.run["metadata"]
@@ -185,14 +186,14 @@ class _Follower:
         self._display.tick()
 
     def _handle_change(self, run: Manifest) -> None:
-        """Store the changed run, and print its condition."""
+        """Store the changed run, and print why it waits."""
         self.run, self._is_unreachable = run, False
         self._print_condition()
 
     def _handle_deletion(self, run: Manifest | None) -> None:
         """Raise DeletedError if the run was deleted before it finished.
 
-        `run` is the last state of the deleted run, or None.
+        `run` is the last state of the deleted run; None if the server did not send it.
         """
         self.run = run or self.run
         if not is_finished(self.run):
@@ -205,7 +206,7 @@ class _Follower:
         self._is_unreachable = True
 
     def _handle_log_opened(self, pod: str, case: Case) -> None:
-        """Display the case of this pod."""
+        """Display this pod's case in place of another pod's."""
         if pod == self._displayed_pod:
             return
         self.end_displayed_case()
@@ -224,7 +225,7 @@ class _Follower:
     def _handle_log_closed(self, pod: str, lines_read: int, refusal: str, *, pod_ended: bool) -> None:
         """Store how many lines were read, after a thread stopped reading the log.
 
-        If the pod still runs, its log is read again later.
+        If the pod has not ended, its log is read again later. `refusal` says why no log can be read; "" if one can.
         """
         self._reading_pod = None
         self._lines_read[pod] = lines_read
@@ -266,7 +267,7 @@ class _Follower:
         running_pods = [attempt["pod"] for attempt in attempts if attempt.get("pod") and not attempt.get("finished")]
         unread_pods = [pod for pod in running_pods if pod not in self._pods_read_to_end]
         if unread_pods:
-            # Read the displayed pod first, and last the pods whose container had not started.
+            # Read the displayed pod first, and last the pods whose container had not started: False is less than True.
             pod = min(unread_pods, key=lambda pod: (pod != self._displayed_pod, self._lines_read.get(pod) == 0))
             self._reading_pod = pod
             self._start_thread(self._read_log, self.run["metadata"]["namespace"], pod, self._lines_read.get(pod, 0))
@@ -306,7 +307,7 @@ class _Follower:
                 return
 
     def _read_log(self, namespace: str, pod: str, lines_to_skip: int) -> None:
-        """Read a pod's log to its end, and pass its lines to the main thread.
+        """Read a pod's log to its end, pass its lines to the main thread, and report the end to it in any case.
 
         Skip `lines_to_skip` lines, which an earlier call has passed.
         """
@@ -314,7 +315,7 @@ class _Follower:
         pod_ended, refusal = False, ""
         try:
             case = _case_in_annotation(self._client.get(POD.path(namespace, pod)))
-            if case is None:
+            if case is None:  # read neither this log again nor another
                 pod_ended, refusal = True, f"pod {pod} runs another release than your accelbench"
                 return
             # 404: the kubelet does not know the pod yet, or no longer.
@@ -327,7 +328,7 @@ class _Follower:
                         self._post(self._handle_log_line, line.decode(errors="replace").rstrip("\r\n"))
             phase = self._client.get(POD.path(namespace, pod))["status"].get("phase")
             pod_ended = phase in {"Succeeded", "Failed"}
-        except NotFoundError:
+        except NotFoundError:  # the pod was deleted
             pod_ended = True
         except (UnauthorizedError, ForbiddenError) as error:
             refusal = error.message

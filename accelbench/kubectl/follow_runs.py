@@ -26,7 +26,10 @@ class FollowError(Exception):
 
 
 def print_created(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
-    """Print each run, and say whether it was created or existed before."""
+    """Print each run, and say whether it was created or existed before.
+
+    Without `wait`, this is all that the command prints: in the format JSON, it has to print the run itself.
+    """
     import json
 
     for applied_run in applied_runs:
@@ -34,9 +37,10 @@ def print_created(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait
             click.echo(applied_run.kubectl_name)
         elif output is RunOutput.JSON and not wait:
             click.echo(json.dumps(applied_run.run, ensure_ascii=False))
-        if output is not RunOutput.NAME or not applied_run.created:
-            to_standard_error = wait or output is not RunOutput.TABLE or not applied_run.created
-            click.echo(applied_run.describe(), err=to_standard_error)
+        name_says_all = output is RunOutput.NAME and applied_run.created
+        if not name_says_all:
+            is_the_output = output is RunOutput.TABLE and applied_run.created and not wait
+            click.echo(applied_run.describe(), err=not is_the_output)
 
 
 def follow_runs(
@@ -44,7 +48,7 @@ def follow_runs(
 ) -> Exit:
     """Follow all runs to their end, and return the worst exit code.
 
-    Unfinished runs continue in the cluster.
+    After `timeout_seconds`, an error or a signal, the unfinished runs are listed: they continue in the cluster.
     """
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     codes: list[Exit] = []
@@ -72,7 +76,7 @@ def follow_runs(
 def _follow_run(client: Client, run: Manifest, deadline: float | None, output: RunOutput, signals: Signals) -> Exit:
     """Follow a run to its end, print its results, and return its exit code.
 
-    Raises FollowError after an error of the API server, and TimedOutError.
+    `deadline` is a time of `time.monotonic`. Raises FollowError after an error of the API server, and TimedOutError.
     """
     name = run["metadata"]["name"]
     screen = console(stderr=True)
@@ -107,7 +111,7 @@ def _print_results(client: Client, run: Manifest, output: RunOutput) -> None:
 
 
 def _print_unfinished(unfinished_runs: Sequence[AppliedRun], reason: str) -> None:
-    """Print that these runs continue, and the commands that show or end them."""
+    """Print that these runs continue, and the commands that show or end them; `reason` says why this one ends."""
     for applied_run in unfinished_runs:
         metadata = applied_run.run["metadata"]
         name, namespace_option = metadata["name"], f"-n {metadata['namespace']}"

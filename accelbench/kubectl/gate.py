@@ -51,7 +51,7 @@ def exit_of(run: Mapping[str, Any]) -> Exit | None:
     if not is_finished(run):
         return None
     reason = condition(run, "Finished")["reason"]
-    if reason == ConditionReason.CASE_FAILED:
+    if reason == ConditionReason.CASE_FAILED:  # the reasons of the attempts say more
         attempts = (run.get("status") or {}).get("attempts") or ()
         reasons = [attempt.get("reason", "") for attempt in attempts if attempt.get("finished")]
         codes = [FAILED_ATTEMPT_EXITS.get(attempt_reason, Exit.NOT_MEASURED) for attempt_reason in reasons]

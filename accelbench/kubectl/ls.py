@@ -59,9 +59,9 @@ def _print_objects(client: "Client", path: str, output: ListOutput, *, watch: bo
 
 
 def _watch_changes(client: "Client", path: str, version: str, *, as_table: bool) -> Iterator[dict[str, Any]]:
-    """Yield each run that changes after this resource version, without end.
+    """Yield each run that changes after the resource version `version`, without end.
 
-    With `as_table`, each run is a table with one row.
+    With `as_table`, yield tables: one with a single row for each change.
     """
     from accelbench.cluster_api.errors import ExpiredError
 
@@ -70,7 +70,7 @@ def _watch_changes(client: "Client", path: str, version: str, *, as_table: bool)
             for event in client.watch(path, version, table=as_table):
                 version = event["object"]["metadata"].get("resourceVersion") or version
                 yield event["object"]
-        except ExpiredError:  # yield all runs again
+        except ExpiredError:  # the server no longer knows the changes since that version: yield all runs again
             if as_table:
                 table_of_all_runs = client.table(path)
                 version = table_of_all_runs["metadata"]["resourceVersion"]
@@ -114,7 +114,7 @@ def _print_table(client: "Client", path: str, *, wide: bool, all_namespaces: boo
 
 
 def _rows(table: dict[str, Any], columns: Sequence[int], *, with_namespace: bool) -> Iterator[list[str]]:
-    """Yield the chosen columns of each row, as texts of one line."""
+    """Yield the cells of each row of the server's table as texts of one line; `columns` are the indices to take."""
     from accelbench.document import on_one_line
 
     for row in table["rows"] or ():
@@ -125,7 +125,7 @@ def _rows(table: dict[str, Any], columns: Sequence[int], *, with_namespace: bool
 
 
 def _print_rows(rows: Sequence[Sequence[str]], minimum_widths: Sequence[int] = ()) -> Sequence[int]:
-    """Print rows in aligned columns, and return the widths of the columns.
+    """Print rows in aligned columns, and return the widths of the columns, for the rows that follow later.
 
     On a narrow terminal, the widest column wraps.
     """

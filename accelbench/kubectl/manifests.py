@@ -54,7 +54,7 @@ def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
 
 
 def _find_problems(run: BenchmarkRun, check: Check) -> Sequence[Problem]:
-    """Return the problems of a run."""
+    """Return the problems that `check` finds in a run, or that its script is a file of this machine."""
     script = run.spec.workload.script
     if script and script.file:  # no pod can read a file of this machine
         return (Problem("spec.workload.script.file", LAPTOP_ONLY.message),)

@@ -78,20 +78,21 @@ kubeconfig_option = click.option(
 
 
 def cluster_options(command: Function) -> Function:
-    """Add the options of the cluster to a command, as its argument `cluster`."""
+    """Add --namespace, --context and --kubeconfig to a command, which gets them as its argument `cluster`."""
 
     @namespace_option
     @context_option
     @kubeconfig_option
     @functools.wraps(command)
     def with_cluster(namespace: str | None, context: str | None, kubeconfig: Path | None, **arguments: Any) -> None:
+        """Call the command with the three options as a `Cluster`, and with its own arguments."""
         command(cluster=Cluster(namespace, context, kubeconfig), **arguments)
 
     return with_cluster
 
 
 def run_argument(name: str) -> Callable[[Function], Function]:
-    """Return the argument RUN; the shell completes it with the names of runs."""
+    """Return a decorator that adds the argument RUN to a command as `name`; the shell completes the names of runs."""
     return click.argument(name, metavar="RUN", help=RUN_HELP, shell_complete=complete.runs)
 
 
@@ -115,7 +116,7 @@ def follow_options(command: Function) -> Function:
 
 
 def parse_duration(duration: str | None) -> float | None:
-    """Return the seconds of a duration such as `1h30m` or `90s`."""
+    """Return the seconds of a duration such as `1h30m` or `90s`; None for None."""
     import re
 
     if duration is None:

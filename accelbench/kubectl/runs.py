@@ -61,7 +61,7 @@ def run_names(client: Client) -> list[str]:
 
 
 def _explain_unknown_name(client: Client, name: str, known_names: Iterable[str]) -> str:
-    """Explain that the run is unknown, and suggest a name or a command."""
+    """Explain that no run is called `name`, and suggest one of `known_names` or a command that lists them."""
     run_name = bare_name(name)
     choices = sorted(set(known_names))
     problem = f'no BenchmarkRun "{run_name}" in namespace {client.namespace}'
@@ -130,9 +130,9 @@ def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
 
 
 def _results_with_label(client: Client, label: str, name: str) -> list[BenchmarkResult]:
-    """Read the results whose label has this name.
+    """Read the results whose label has this name as its value.
 
-    Labels are cut off, so results of longer names can be among them.
+    Kubernetes limits the length of labels, so a long name is cut off: results of other names can be among them.
     """
     value = name[:MAXIMUM_LABEL_CHARACTERS].strip("-.")  # Kubernetes allows neither at an end of a label's value
     if not value:
@@ -142,7 +142,7 @@ def _results_with_label(client: Client, label: str, name: str) -> list[Benchmark
 
 
 def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
-    """Return the results in the form that reports take."""
+    """Return the results in the form that reports take; `run` is None if it was deleted."""
     return LoadedResults(
         measured=tuple((result.result, _stored_outcomes(result)) for result in results),
         # Launch documents with the time of every block are only in the log of a pod. Without them, the HTML report uses
@@ -153,7 +153,7 @@ def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None)
 
 
 def _stored_outcomes(result: BenchmarkResult) -> tuple[ExpectationOutcome, ...]:
-    """Return the operator's outcomes of the expectations."""
+    """Return the expectations in a result, with the outcomes that the operator stored."""
     outcomes = []
     for stored_expectation in result.expectations:
         fields = stored_expectation.model_dump(exclude={"outcome", "message"})
@@ -166,7 +166,7 @@ def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
     """Return the record of a run, as `accelbench run --out` writes it."""
     status = run.get("status") or {}
     exit_code = exit_of(run)
-    versions = dict.fromkeys(result.result.fingerprint.get("accelbench", "") for result in results)
+    versions = dict.fromkeys(result.result.fingerprint.get("accelbench", "") for result in results)  # each once
     manifest = {
         "apiVersion": run["apiVersion"],
         "kind": run["kind"],

@@ -51,7 +51,7 @@ class Signals:
         """Pass the first signal's exception to the handler; raise all later ones."""
         error = TerminatedError() if number == signal.SIGTERM else KeyboardInterrupt()
         handler = self._handler
-        self._handler = None
+        self._handler = None  # the next signal is raised
         if handler is None:
             raise error
         handler(error)

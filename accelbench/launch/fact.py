@@ -18,17 +18,19 @@ from pydantic import (
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    field_validator,
 )
 from pydantic.alias_generators import to_camel
 
-from accelbench.document import Document
+from accelbench.document import Document, shorten
 
-MAXIMUM_CHARACTERS = 240
+MAXIMUM_CHARACTERS = 1000
+"""Maximum length of a reading. The log's record of the launch has the whole text."""
 
 
 def clip(text: str) -> str:
     """Shorten a launch's text to `MAXIMUM_CHARACTERS`."""
-    return text if len(text) <= MAXIMUM_CHARACTERS else text[: MAXIMUM_CHARACTERS - 1] + "…"
+    return shorten(text, MAXIMUM_CHARACTERS)
 
 
 class Unreadable(Document):
@@ -56,14 +58,14 @@ def is_reported(fact: object) -> bool:
 
 
 def tag_of(value: Any) -> str:
-    """Return pydantic's tag of a fact's type: `unreadable` or `value`."""
+    """Return the tag by which pydantic chooses a fact's type: `unreadable` or `value`."""
     # An `Unreadable` that was read from JSON is a mapping with the field `why`.
     is_unreadable = isinstance(value, Unreadable) or (isinstance(value, Mapping) and "why" in value)
     return "unreadable" if is_unreadable else "value"
 
 
 def _validate_fact(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Validate a fact; if it is invalid, return `Unreadable` with the first problem."""
+    """Return the validated fact; if it is invalid, `Unreadable` with the first problem."""
     try:
         return validate(value)
     except ValidationError as error:
@@ -82,9 +84,25 @@ Fact = Annotated[
 
 
 class FactWithFields(BaseModel):
-    """Define a fact with fields; unknown fields are ignored."""
+    """Define a fact with fields; unknown fields are ignored.
+
+    A field that may be None becomes None if its value is invalid: another library's -1 or NaN stands for what that
+    library does not know.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, alias_generator=to_camel, populate_by_name=True)
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _replace_invalid_by_none(cls, value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        """Return the value, or None if it is invalid and None is the field's default."""
+        try:
+            return validate(value)
+        except ValidationError:
+            field = cls.model_fields[info.field_name or ""]
+            if field.is_required() or field.default is not None:
+                raise
+            return None
 
 
 NOT_REPORTED = Unreadable(why="the launch did not report it", reported=False)

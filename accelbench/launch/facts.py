@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, get_args
 
-from annotated_types import Ge, Gt, Le, Len
+from annotated_types import Ge, Gt, Le, Len, Lt
 from pydantic import (
     ConfigDict,
     Field,
@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic.types import NonNegativeInt, PositiveInt
+from pydantic.types import PositiveInt
 
 from accelbench.catalogue.observations import MAXIMUM_CHARACTERS as MAXIMUM_OBSERVED_CHARACTERS
 from accelbench.catalogue.observations import MAXIMUM_OWN, NAME, STANDARD
@@ -26,16 +26,20 @@ from accelbench.document import Document
 from accelbench.launch.fact import NOT_REPORTED, Fact, FactWithFields, Unreadable, clip, tag_of
 from accelbench.stats.summary import LaunchProtocol
 
-Probe = Literal["watch", "synchronisation", "limits"]
-"""Probes that accelbench runs without a step of the variant: if one hangs or crashes, accelbench is to blame.
+Probe = Literal["watch", "synchronisation", "limits", "formula"]
+"""Activities that accelbench adds to a launch: if one hangs or crashes, the variant has not failed.
 
-Of the aside `synchronisation` this covers only the products that leave nothing undone; it makes calls of the variant
-too.
+`formula` is the variant's program in float64. The aside `synchronisation` contains the probe of that name, which makes
+matrix products, and also makes calls of the variant.
 """
 PROBES: tuple[Probe, ...] = get_args(Probe)
 
+MAXIMUM_OUTPUTS = 64
+"""Maximum number of exported arrays whose types and shapes a launch reports: a network exports each of its weights."""
 
 PositiveFloat = Annotated[FiniteFloat, Gt(0)]
+Count = Annotated[int, Ge(0), Lt(2**63)]
+"""Number of things or bytes. 2**64 - 1 is no count: libraries write it for one that they do not know."""
 
 
 class Device(FactWithFields):
@@ -43,7 +47,7 @@ class Device(FactWithFields):
 
     platform: str
     name: str
-    count: NonNegativeInt = 1
+    count: Count = 1
 
 
 class Threads(FactWithFields):
@@ -77,16 +81,16 @@ class ClockQuality(FactWithFields):
 class CompileCache(FactWithFields):
     """Count a framework's hits and misses in its compile cache on disk, up to the end of the first step."""
 
-    hits: NonNegativeInt
-    misses: NonNegativeInt
-    before: NonNegativeInt = 0
+    hits: Count
+    misses: Count
+    before: Count = 0
     """Files in the cache when the process started."""
 
 
 class Throttling(FactWithFields):
     """Hold the processor time that the control group and the hypervisor took from the steady phase."""
 
-    periods: NonNegativeInt
+    periods: Count
     """Periods in which the quota throttled the group."""
     seconds: FiniteFloat
     """Throttled seconds, over all processors."""
@@ -100,7 +104,7 @@ class Process(FactWithFields):
     """Describe another process and the processor time that it used in the launch's steady phase."""
 
     name: Annotated[str, StringConstraints(max_length=40)]
-    pid: NonNegativeInt
+    pid: Count
     seconds: Annotated[FiniteFloat, Ge(0)]
 
 
@@ -118,8 +122,8 @@ class Neighbours(FactWithFields):
 class OperationCounts(FactWithFields):
     """Count the matrix products and convolutions of one call."""
 
-    products: NonNegativeInt
-    convolutions: NonNegativeInt
+    products: Count
+    convolutions: Count
 
 
 class DeclaredOperations(FactWithFields):
@@ -137,44 +141,54 @@ class Arithmetic(FactWithFields):
 
     written: FiniteFloat | None = None
     """Operations in the program as its author wrote it, unused ones included."""
+    unneeded: FiniteFloat = 0.0
+    """Written operations of functions that are differentiated, if only the derivative is used."""
+    dropped: FiniteFloat = 0.0
+    """Other written operations that no output depends on."""
+    repeated: FiniteFloat = 0.0
+    """Written operations that compute what another one computes, or the same in each run of a loop."""
+    constant: FiniteFloat = 0.0
+    """Written operations that depend on no input."""
     run: FiniteFloat | None = None
     """Operations in the optimised program."""
     source: str = ""
     """Program representation in which they were counted."""
-    types: list[str] = []
-    """Names of the floating-point types of its arrays, as `float32`."""
-    recorded: bool = False
-    """True if autograd recorded operations."""
+    types: dict[str, FiniteFloat] = {}
+    """Floating-point types of its arrays, as `float32`, each with its share of the numbers."""
+    operations_recorded: Count = 0
+    """Operations that autograd recorded for a backward pass."""
+    operations_differentiated: Count = 0
+    """Operations whose derivatives backward passes computed."""
 
 
 class ExecutableSize(FactWithFields):
     """Hold the sizes of what was compiled for a call; None for what its framework does not report."""
 
-    kernels_per_call: NonNegativeInt | None = None
-    flops_per_call: NonNegativeInt | None = None
+    kernels_per_call: Count | None = None
+    flops_per_call: Count | None = None
     """FLOPs as written, only for programs that are compiled for a target."""
-    program_size: NonNegativeInt | None = None
-    aliased_bytes: NonNegativeInt | None = None
-    accessed_bytes: NonNegativeInt | None = None
-    temporary_bytes: NonNegativeInt | None = None
-    argument_bytes: NonNegativeInt | None = None
-    output_bytes: NonNegativeInt | None = None
-    peak_bytes: NonNegativeInt | None = None
-    kernels: NonNegativeInt | None = None
+    program_size: Count | None = None
+    aliased_bytes: Count | None = None
+    accessed_bytes: Count | None = None
+    temporary_bytes: Count | None = None
+    argument_bytes: Count | None = None
+    output_bytes: Count | None = None
+    peak_bytes: Count | None = None
+    kernels: Count | None = None
     """Number of different kernels, like all counts below."""
-    fusions: NonNegativeInt | None = None
-    collectives: NonNegativeInt | None = None
-    collective_bytes: NonNegativeInt | None = None
-    all_reduces: NonNegativeInt | None = None
-    all_reduce_bytes: NonNegativeInt | None = None
-    all_gathers: NonNegativeInt | None = None
-    all_gather_bytes: NonNegativeInt | None = None
-    reduce_scatters: NonNegativeInt | None = None
-    reduce_scatter_bytes: NonNegativeInt | None = None
-    all_to_alls: NonNegativeInt | None = None
-    all_to_all_bytes: NonNegativeInt | None = None
-    collective_permutes: NonNegativeInt | None = None
-    collective_permute_bytes: NonNegativeInt | None = None
+    fusions: Count | None = None
+    collectives: Count | None = None
+    collective_bytes: Count | None = None
+    all_reduces: Count | None = None
+    all_reduce_bytes: Count | None = None
+    all_gathers: Count | None = None
+    all_gather_bytes: Count | None = None
+    reduce_scatters: Count | None = None
+    reduce_scatter_bytes: Count | None = None
+    all_to_alls: Count | None = None
+    all_to_all_bytes: Count | None = None
+    collective_permutes: Count | None = None
+    collective_permute_bytes: Count | None = None
 
 
 class CompiledFor(FactWithFields):
@@ -184,8 +198,8 @@ class CompiledFor(FactWithFields):
     """
 
     fits: Annotated[int, Ge(0), Le(1)]
-    device_memory_bytes: NonNegativeInt | None = None
-    refused: Annotated[str, StringConstraints(max_length=400)] = ""
+    device_memory_bytes: Count | None = None
+    refused: Annotated[str, StringConstraints(max_length=1000)] = ""
     fused: Annotated[list[Annotated[str, StringConstraints(max_length=120)]], Len(0, 12)] = []
     """Contents of the largest fusions, as `add, dot, tanh (4 kernels)`."""
     divided: bool = False
@@ -203,9 +217,9 @@ class DeviceReading(FactWithFields):
     """Duration of the phase."""
     held_back_seconds: dict[str, FiniteFloat] | None = None
     """Seconds with reduced clocks, by reason."""
-    other_processes: NonNegativeInt | None = None
+    other_processes: Count | None = None
     """Number of other processes that computed on the device."""
-    clock_megahertz: list[NonNegativeInt] | None = None
+    clock_megahertz: list[Count] | None = None
     """Lowest and highest clock that was read."""
 
 
@@ -219,8 +233,8 @@ class Limits(FactWithFields):
 class WorkingSet(FactWithFields):
     """Hold the bytes that a call uses, and the device's last-level cache; None if unknown."""
 
-    bytes: NonNegativeInt
-    cache_bytes: NonNegativeInt | None = None
+    bytes: Count
+    cache_bytes: Count | None = None
 
 
 EnergyScope = Literal["device", "processors"]
@@ -256,7 +270,7 @@ class Synchronisation(FactWithFields):
 class Replay(FactWithFields):
     """Compare a block's calls timed and untimed: relative difference of their results; None if nothing is finite."""
 
-    calls: NonNegativeInt
+    calls: Count
     timed: FiniteFloat | None = None
     """Difference between the block's results and those of untimed calls."""
     untimed: FiniteFloat | None = None
@@ -268,24 +282,38 @@ class Dependence(FactWithFields):
 
     captured: list[str] = []
     """Names of arrays that the step uses besides its arguments."""
-    units: NonNegativeInt | None = None
+    units: Count | None = None
     """Units after which its outputs on them were written; None if they were not."""
     unable: str | None = None
     """Why the step was not given other inputs; None if it was."""
     raised: str | None = None
     """Exception that the step raised on the other inputs; None if it raised none."""
-    seen: dict[str, NonNegativeInt] | None = None
+    seen: dict[str, Count] | None = None
     """Operations by name in a block of one call on the original inputs; None if not counted."""
-    dispatched: dict[str, NonNegativeInt] = {}
+    dispatched: dict[str, Count] = {}
     """Operations by name in the first call on other inputs."""
-    again: list[dict[str, NonNegativeInt]] = []
-    """Operations by name in repeated runs of one call, of two, of three and so on, each from the initial state."""
-    many: dict[str, NonNegativeInt] = {}
+    again: list[dict[str, Count]] = []
+    """Operations by name in repeated runs of one call, of two, of three and so on, each from the initial state.
+
+    A slow call is repeated only in a run of two: the first entry is then `dispatched`.
+    """
+    many: dict[str, Count] = {}
     """Operations by name in a block of `many_calls` calls: as many as are timed, or a random number."""
-    many_calls: NonNegativeInt = 0
-    exported: list[dict[str, NonNegativeInt]] = []
+    many_calls: Count = 0
+    exported: list[dict[str, Count]] = []
     """Operations by name of the export: after one call, then after several."""
     replay: Replay | None = None
+
+
+class FormulaRun(FactWithFields):
+    """Describe how the program ran in float64, once and untimed, after its blocks were timed."""
+
+    units: Count | None = None
+    """Units after which its outputs were written; None if they were not."""
+    types: list[str] = []
+    """Types of floating-point numbers in the step."""
+    unable: str | None = None
+    """Why it did not run; None if it did."""
 
 
 GradMode = Literal["on", "off", "functional"]
@@ -296,7 +324,10 @@ class Gradients(FactWithFields):
     """Hold the state of autograd that the workload needs, and the actual one."""
 
     wanted: bool
+    """True if the workload declares that its steps compute gradients."""
     actual: GradMode = Field(alias="found")
+    needed: bool = False
+    """True if the step raised an error without autograd, so that it was launched again with it."""
 
 
 class Meddling(FactWithFields):
@@ -309,9 +340,10 @@ class Meddling(FactWithFields):
 
 
 class Idle(FactWithFields):
-    """Hold how long the process computed, or waited for a processor, during its blocks."""
+    """Hold how long the process computed during its blocks."""
 
     seconds: PositiveFloat
+    """Seconds in which it did not wait for a CPU."""
     busy_seconds: Annotated[FiniteFloat, Ge(0)]
 
 
@@ -362,8 +394,15 @@ class Facts(Document):
     working_set: Fact[WorkingSet] = NOT_REPORTED
     cold: Fact[bool] = NOT_REPORTED
     """True if caches were flushed before each block, as the workload requests."""
-    parity_units: Fact[NonNegativeInt] = NOT_REPORTED
+    setup_function: Fact[str] = NOT_REPORTED
+    """Where the function is that made arguments of the program before anything was timed; empty if there is none."""
+    parity_units: Fact[Count] = NOT_REPORTED
     """Units after which the outputs for the parity check were written."""
+    output_types: Fact[dict[str, str]] = NOT_REPORTED
+    """Type of each exported array as the program returned it, such as `int32`, of at most `MAXIMUM_OUTPUTS` arrays."""
+    output_shapes: Fact[dict[str, list[Count]]] = NOT_REPORTED
+    changed: Fact[list[str]] = NOT_REPORTED
+    """Names of what a function captures and its calls change, of at most `MAXIMUM_OUTPUTS` tensors."""
 
     # The program.
     compile_cache: Fact[CompileCache] = NOT_REPORTED
@@ -372,16 +411,17 @@ class Facts(Document):
     """For a launch that compiles for a target and runs nothing."""
     operations: Fact[DeclaredOperations] = NOT_REPORTED
     arithmetic: Fact[Arithmetic] = NOT_REPORTED
-    recompilations: Fact[NonNegativeInt] = NOT_REPORTED
+    recompilations: Fact[Count] = NOT_REPORTED
     recompilation_causes: Fact[list[str]] = NOT_REPORTED
     dependence: Fact[Dependence] = NOT_REPORTED
+    formula: Fact[FormulaRun] = NOT_REPORTED
     observations: Fact[Observed] = NOT_REPORTED
     """By name, for a launch that observes and times nothing."""
 
     # The device and the machine while blocks were timed.
     device: Fact[Device] = NOT_REPORTED
     clock: Fact[ClockQuality] = NOT_REPORTED
-    replanned: Fact[NonNegativeInt] = NOT_REPORTED
+    replanned: Fact[Count] = NOT_REPORTED
     """Number of times that the plan of the blocks turned out too short."""
     idle: Fact[Idle] = NOT_REPORTED
     throttling: Fact[Throttling] = NOT_REPORTED
@@ -397,15 +437,17 @@ class Facts(Document):
 
     @classmethod
     def parse(cls, reported: Mapping[str, Any], unanswered: Mapping[Probe, str] = MappingProxyType({})) -> Self:
-        """Return the facts that a launch reported.
+        """Validate the facts that a launch reported, by camelCase name.
 
-        `unanswered` gives a reason for each probe that did not answer.
+        `unanswered` has the reason for each of accelbench's probes that failed: their missing facts become `Unreadable`
+        with it.
         """
         values = dict(reported)
         for name, value in reported.items():
             if tag_of(value) == "unreadable":
-                # A launch must not mark its own facts as unreadable: that would make a failed check untested.
-                values[name] = _INVALID
+                # A new `Unreadable` without `probe_failed`: a launch must not clear itself of blame.
+                reason = clip(str(value["why"]))
+                values[name] = Unreadable(why=clip(f"the launch reported {name} that cannot be read: {reason}"))
         for name, probe in PROBE_OF.items():
             if probe in unanswered and reported.get(name) is None:
                 values[name] = Unreadable(why=clip(unanswered[probe]), probe_failed=True)
@@ -425,13 +467,11 @@ class Facts(Document):
 
     @model_serializer(mode="wrap")
     def _omit_missing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Serialise the facts that the launch reported, valid or not."""
+        """Serialise the facts that the launch reported, valid or not; leave out those that it did not report."""
         facts: dict[str, Any] = serialise(self)
         return {name: value for name, value in facts.items() if tag_of(value) == "value" or value["reported"]}
 
 
-_INVALID = object()
-"""A value that no fact accepts."""
 PROBE_OF: Mapping[str, Probe] = {
     "throttling": "watch",
     "neighbours": "watch",
@@ -440,5 +480,6 @@ PROBE_OF: Mapping[str, Probe] = {
     "energy": "watch",
     "synchronisation": "synchronisation",
     "limits": "limits",
+    "formula": "formula",
 }
 """Probe that provides the fact."""

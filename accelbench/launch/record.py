@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from accelbench import figures
 from accelbench.api.result import Failure, Phase
 from accelbench.delivery.log import Unfinished
 from accelbench.document import Document
@@ -13,10 +14,15 @@ from accelbench.launch.fact import NOT_REPORTED, Fact, Unreadable
 from accelbench.launch.facts import CompileCache, Facts, Probe
 from accelbench.stats.summary import QUANTITIES, LaunchProtocol, Quantity, seconds_per_unit
 
+REFERENCE = "reference()"
+"""Name of the workload's own reference as the cause of a failed comparison."""
+CANONICAL = "canonical()"
+"""Name of the function that gives outputs the form in which they are compared, as the cause of a failed comparison."""
+MAXIMUM_SHOWN_RATIO = 1e9
 MISMATCH = sys.float_info.max
 """Ratio of an error that no tolerance allows: a wrong name, shape or integer."""
 
-Aside = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits"]
+Aside = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits", "formula"]
 """Work of a launch outside its phases: calling NVML, exporting outputs for the parity check, running other checks."""
 
 
@@ -49,16 +55,51 @@ class ParityReading(Document):
     worst_array: str
     detail: str
     """Error, tolerance and position, for people."""
+    diagnosis: str = ""
+    """What the numbers show about the mistake, and what to do, for people."""
     reference_frameworks: tuple[str, ...] = ()
     """Frameworks that the reference was computed with."""
     own_program: str = ""
     """Variant whose own program is the reference, if the workload has none; both then share mistakes."""
+    failed_reference: str = ""
+    """Name of what failed, so that there is nothing to compare with; empty if outputs were compared.
+
+    It is `reference()`, `canonical()`, or the variant whose own program is the reference. `detail` has the reason.
+    """
+    canonical: str = ""
+    """Where the function is that gave the outputs the form in which they were compared; empty without such a function.
+    """
+    hidden_errors: str = ""
+    """Which errors of single numbers that form hides, for people; empty if it hides none that was tried."""
     compared: bool = True
     """False if right and wrong look the same: no number is finite, or the right outputs equal the initial ones."""
     counts_units: bool = True
     """False if half as many units give the same outputs."""
+    off: int = 0
+    """Number of elements outside of their tolerance."""
+    elements: int = 0
+    """Number of elements that were compared."""
+    sees_in_half: float | None = None
+    """Smallest relative error that is detected in half of the elements; 1 or more detects nothing."""
+    sees_in_most: float | None = None
+    """The same for nine tenths of the elements."""
+    less_exact: bool = False
+    """True if the only errors beyond their tolerance are few, and no larger than a rounding of the largest output."""
+    worst_scales: float = 0.0
+    """Largest error of a float in scales: in units of the error that rounding makes there."""
+    formula: "ParityReading | None" = None
+    """Comparison of the outputs in float64 with the float64 reference; None if there are none."""
     unseen: "UnseenReading | None" = None
     """Comparison of the outputs on inputs that the program was not built from; None if there are none."""
+
+    def describe_error(self) -> str:
+        """Describe a failed comparison: the worst error, its multiple of the tolerance, and how many others are off."""
+        if self.worst_ratio >= MISMATCH:
+            return self.detail
+        is_huge = self.worst_ratio > MAXIMUM_SHOWN_RATIO
+        times = "more than a billion" if is_huge else figures.prose(self.worst_ratio)
+        others = f"; {self.off:,} of {self.elements:,} outputs are off" if self.off > 1 else ""
+        return f"{self.detail}, {times} times the tolerance{others}"
 
 
 class UnseenReading(Document):
@@ -112,10 +153,10 @@ class LaunchRecord(Document):
 
     @property
     def protocol(self) -> LaunchProtocol:
-        """Return the reported protocol, by default `steady`."""
+        """Return the reported protocol: `steady` if none was reported, `observe` if it was invalid."""
         protocol = self.facts.protocol
         if isinstance(protocol, Unreadable):
-            return "observe" if protocol.reported else "steady"  # invalid: compare no times
+            return "observe" if protocol.reported else "steady"  # `observe` compares no times
         return protocol
 
     @property
@@ -126,7 +167,7 @@ class LaunchRecord(Document):
     def seconds(self, quantity: Quantity | None = None) -> float | None:
         """Return the launch's seconds per unit of work; None if nothing was timed.
 
-        `quantity` is a statistic of the blocks, such as their median.
+        `quantity` is a statistic of the blocks, such as their median; None: the first one of the protocol.
         """
         quantities = QUANTITIES[self.protocol]
         if not quantities:

@@ -128,7 +128,7 @@ def _read_lines(output: IO[bytes], on_tick: Callable[[], None], has_ended: Calla
 
 
 def _read_exit(code: int, log: Path) -> RunnerExit:
-    """Return the runner's exit, with results and messages from its log."""
+    """Return the runner's exit: its status `code`, and the results and messages in its log."""
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         log_content = read_log(lines)
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:

@@ -36,7 +36,7 @@ def without_timed_expectations(run: BenchmarkRun) -> BenchmarkRun:
 def prepare_compilation(run: BenchmarkRun) -> BenchmarkRun:
     """Add the profile's compile target to a run, and allow time to compile.
 
-    A run without any target is returned unchanged.
+    A run without any target is returned unchanged. Raises InvalidSpecError if it cannot compile for its targets here.
     """
     profile = profile_of(run)
     run = with_target(run, profile.target)
@@ -99,7 +99,7 @@ def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
     """
     messages = {}
     for variant in run.spec.variants:
-        framework = frameworks.find(variant.use.partition("/")[0])
+        framework = frameworks.find(frameworks.name_of(variant.use))
         if importlib.util.find_spec(framework.package) is None:
             messages[variant.label] = framework.install_message
     return messages

@@ -8,8 +8,6 @@
 - a copy of the script, if the workload is one
 """
 
-import contextlib
-import itertools
 import json
 import os
 import tempfile
@@ -161,13 +159,15 @@ class RunDirectory:
 def reserve_numbered(path: Path) -> RunDirectory:
     """Create the first of `path`, `path-2`, `path-3` and so on that does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    candidate = path
-    for suffix in itertools.count(2):
-        with contextlib.suppress(FileExistsError):
+    candidate, number = path, 1
+    while True:
+        try:
             candidate.mkdir()
+        except FileExistsError:
+            number += 1
+            candidate = path.with_name(f"{path.name}-{number}")
+        else:
             return RunDirectory(candidate)
-        candidate = path.with_name(f"{path.name}-{suffix}")
-    raise AssertionError  # the suffixes have no end
 
 
 def load_result(path: Path) -> Result:
@@ -179,9 +179,9 @@ def load_result(path: Path) -> Result:
 
 
 def load_launches(result_path: Path) -> tuple[str, ...]:
-    """Return the launches from `CASE.launches.jsonl` next to the result.
+    """Return the launches in `CASE.launches.jsonl` next to `CASE.result.json`, each as a JSON document.
 
-    Each is a JSON document.
+    There are none if the file does not exist.
     """
     path = result_path.with_name(result_path.name.removesuffix(RESULT_SUFFIX) + LAUNCHES_SUFFIX)
     try:

@@ -46,7 +46,7 @@ class InvalidSpecError(LocalError):
     exit_code = Exit.INVALID_SPEC
 
     def __init__(self, source: str, problems: "Sequence[Problem]") -> None:
-        """Create the error; `source` is the name of the manifest's file."""
+        """Create the error; `source` is the name of the manifest's file or of its run."""
         super().__init__(source)
         self.source = source
         self.problems = tuple(problems)

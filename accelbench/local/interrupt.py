@@ -40,7 +40,7 @@ class Signals:
             signal.signal(signal_number, handler)
 
     def child_started(self, group: int) -> None:
-        """Send signals to this process group, also one that came earlier."""
+        """Send signals to the child's process group from now on, and at once one that arrived before."""
         self._group = group
         if self.received is not None:
             self._send(self.received)

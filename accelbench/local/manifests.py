@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.api.case import SCRIPT_SUFFIX, workload_name_from_file
+from accelbench.api.case import SCRIPT_NAME, SCRIPT_SUFFIX, workload_name_from_file
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec, Measurement
-from accelbench.catalogue import UnknownWorkloadError, find, names, script
+from accelbench.catalogue import UnknownWorkloadError, find, names
+from accelbench.local import scripts
 from accelbench.local.errors import InvalidSpecError, UsageError
 from accelbench.local.overrides import SET, override
 from accelbench.plan.problems import check_run, check_variants
@@ -24,7 +25,6 @@ VARIANT_SECONDS = 120
 """Default of the time limit for each variant; on a busy machine torch.compile alone takes a minute."""
 Check = Callable[[BenchmarkRun], Sequence[Problem]]
 WORKLOAD_NAME = re.compile(r"[a-z0-9-]+")
-FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.py")
 
 
 def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
@@ -79,18 +79,20 @@ def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence
 
 
 def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str]) -> BenchmarkRun:
-    """Make a run of the workload in a script."""
+    """Make a run of the workload in a script; the arguments are those of `read_target`."""
     path = Path(file).absolute()
     if not path.is_file():
         script_names = [script_path.name for script_path in path.parent.glob(f"*{SCRIPT_SUFFIX}")]
         raise UsageError(f"cannot read {file}: no such file{_suggest(path.name, script_names)}", "FILE")
-    if not FILE_NAME.fullmatch(path.name):
-        rule = "a script's name consists of lower-case letters, digits and underscores, such as my_filter.py: rename it"
-        raise InvalidSpecError(file, [Problem("", f"{path.name}: {rule}")])
+    if not re.fullmatch(SCRIPT_NAME, path.name):
+        rule = (
+            "a script's name begins with a letter or a digit of ASCII and has only these, dashes, dots and underscores"
+        )
+        raise InvalidSpecError(file, [Problem("", f"{path.name}: {rule}: rename it")])
     try:
-        with script.use(path):
+        with scripts.use(path):
             workload = find(workload_name_from_file(path.name))
-    except UnknownWorkloadError as error:
+    except (UnknownWorkloadError, scripts.ScriptDoesNotReturnError) as error:
         raise InvalidSpecError(file, [Problem("", str(error))]) from error
     reference = {"script": {"file": path.name}}
     return _make_run(workload, reference, workload.default_uses(), file, variants, assignments)
@@ -106,7 +108,8 @@ def _make_run(
 ) -> BenchmarkRun:
     """Make a run of a workload that has no manifest.
 
-    `reference` is the manifest's `spec.workload`; `target` is for error messages.
+    `reference` is the manifest's `spec.workload`, and `default_uses` are the variants if `variants` is empty. `target`
+    is for error messages.
     """
     uses = list(variants) or _choose_uses(default_uses, list(workload.variants()))
     manifest = {
@@ -119,7 +122,7 @@ def _make_run(
             "measurement": {"timeLimitSeconds": time_limit(uses)},
         },
     }
-    assignments_with_paths = [_with_path(assignment, workload) for assignment in assignments]
+    assignments_with_paths = [_with_path_for_workload(assignment, workload) for assignment in assignments]
     try:
         run = parse_run(override(manifest, assignments_with_paths), target)
     except InvalidManifestError as error:
@@ -130,7 +133,7 @@ def _make_run(
 
 
 def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
-    """Return the preferred variants that the workload offers; all if too few."""
+    """Return the preferred variants that the workload offers, the baseline first; all that it offers if too few."""
     chosen = [use for use in preferred if use in offered]
     if len(chosen) < 2:  # noqa: PLR2004 - a comparison needs two variants
         chosen = list(offered)
@@ -144,10 +147,10 @@ def time_limit(uses: Sequence[str]) -> int:
     return VARIANT_SECONDS * len(uses)
 
 
-def _with_path(assignment: str, workload: Workload) -> str:
+def _with_path_for_workload(assignment: str, workload: Workload) -> str:
     """Complete `size=256` to `workload.parameters.size=256` for a parameter of the workload.
 
-    Return an assignment to another field unchanged.
+    Return an assignment to another field unchanged; raise UsageError for an unknown name without a path.
     """
     name = assignment.partition("=")[0].strip()
     spec_fields = {field.alias for field in BenchmarkRunSpec.model_fields.values()}
@@ -187,33 +190,44 @@ def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[P
         return check(run)
     if not path.is_file():
         return (Problem("spec.workload.script", f"script not found: expected {path}, next to the manifest"),)
-    with script.use(path):
-        return check(run)
+    try:
+        with scripts.use(path):
+            return check(run)
+    except scripts.ScriptDoesNotReturnError as error:
+        return (Problem("spec.workload.script", str(error)),)
 
 
 def _load_with_assignments(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:
     """Apply the assignments to every manifest in `text`, and return the runs."""
     manifests = []
     for document in read_documents(text, source):
-        assignments_with_paths = [_with_parameter_path(assignment, document.content) for assignment in assignments]
-        manifests.append(override(document.content, assignments_with_paths))
+        manifest = document.content
+        assignments_with_paths = [_with_path_for_manifest(assignment, manifest) for assignment in assignments]
+        manifests.append(override(manifest, assignments_with_paths))
     if not manifests:
         return load_manifests(text, source)  # raises the error for a file without a run
     return tuple(parse_run(manifest, source) for manifest in manifests)
 
 
-def _with_parameter_path(assignment: str, manifest: Any) -> str:
-    """Complete `size=256` to `workload.parameters.size=256` for a parameter of the manifest.
+def _with_path_for_manifest(assignment: str, manifest: Any) -> str:
+    """Complete `size=256` to `workload.parameters.size=256` for a parameter that the manifest sets or sweeps.
 
     Return any other assignment unchanged.
     """
     name = assignment.partition("=")[0].strip()
-    parameters = manifest
-    for field in ("spec", "workload", "parameters"):
-        parameters = parameters.get(field) if isinstance(parameters, dict) else None
-    if isinstance(parameters, dict) and name in parameters:
+    # The manifest has not been checked: any part of it may be missing or of another type.
+    spec = _value_at(manifest, "spec")
+    parameters = _value_at(_value_at(spec, "workload"), "parameters")
+    sweep = _value_at(spec, "sweep")
+    swept_names = [_value_at(axis, "name") for axis in sweep] if isinstance(sweep, list) else []
+    if name in swept_names or (isinstance(parameters, dict) and name in parameters):
         return f"workload.parameters.{assignment}"
     return assignment
+
+
+def _value_at(mapping: Any, key: str) -> Any:
+    """Return the value of `key`; None if there is none, or if `mapping` is no dictionary."""
+    return mapping.get(key) if isinstance(mapping, dict) else None
 
 
 def _suggest(name: str, known_names: Sequence[str]) -> str:

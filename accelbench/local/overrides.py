@@ -1,11 +1,12 @@
 """Apply `--set PATH=VALUE` to a manifest, as parsed from YAML, before it is checked.
 
 A path is written as in error messages, with or without `spec.` before it: `measurement.rounds.max`,
-`workload.parameters.size`, `variants[1].options.mode`.
+`workload.parameters.size`, `variants[1].options.mode`. A parameter that is set to several values is swept.
 """
 
 import copy
 import difflib
+import itertools
 import re
 import types
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,8 @@ _TOKEN = re.compile(r"([^.\[\]=]+)|\[(\d+)\]")
 """One step of a path: a field's name (group 1), or the index in brackets (group 2)."""
 _PATH = re.compile(r"[^.\[\]=]+(\[\d+\])*(\.[^.\[\]=]+(\[\d+\])*)*")
 """A whole path: names separated by points, each with any number of indices after it."""
+_WHOLE_NUMBERS = re.compile(r"\s*-?\d+(\s*,\s*-?\d+)+\s*")
+"""Several whole numbers, as in `5,10`."""
 SIMILARITY = 0.6
 """Minimum of difflib's ratio for a similar name; 0.6 is difflib's default."""
 
@@ -37,16 +40,51 @@ def override(manifest: Any, assignments: Sequence[str]) -> Any:
         spec = changed.setdefault("spec", {}) if isinstance(changed, dict) else None
         if not isinstance(spec, dict):
             raise UsageError(f'"{assignment}": the manifest has no spec to change', SET)
-        keys = [int(index) if index else name for name, index in _TOKEN.findall(path)]
+        keys = [int(index) if index else name for name, index in _TOKEN.findall(path)]  # each has a name or an index
         field_type = _type_at(BenchmarkRunSpec, keys)
         if field_type is None:
             raise UsageError(f'unknown path "{path}"; {_suggest_path(path, keys, spec)}', SET)
-        _assign(spec, keys, _parse(value, field_type), path)
+        match keys:
+            case ["workload", "parameters", str(parameter)]:
+                _set_parameter(spec, parameter, _parse_values(value, field_type), path)
+            case _:
+                _assign(spec, keys, _parse(value, field_type), path)
     return changed
 
 
+def _parse_values(text: str, field_type: Any) -> Any:
+    """Return the value of a parameter, or the list of values if the text is `[a, b]` or whole numbers as in `5,10`."""
+    has_brackets = text.strip().startswith("[")
+    if has_brackets or _WHOLE_NUMBERS.fullmatch(text):
+        values = _parse(text if has_brackets else f"[{text}]", list[field_type])
+        if isinstance(values, list):
+            return values
+    return _parse(text, field_type)
+
+
+def _set_parameter(spec: dict[str, Any], parameter: str, value: Any, path: str) -> None:
+    """Set a parameter of the workload in `spec` to a value, or sweep it over a list of values.
+
+    `path` is the path of the parameter, for error messages.
+    """
+    sweep = spec.get("sweep")
+    if not isinstance(sweep, list):
+        sweep = []
+    other_axes = [axis for axis in sweep if not (isinstance(axis, dict) and axis.get("name") == parameter)]
+    if isinstance(value, list):  # a swept parameter has no single value
+        workload = spec.get("workload")
+        parameters = workload.get("parameters") if isinstance(workload, dict) else None
+        if isinstance(parameters, dict):
+            parameters.pop(parameter, None)
+        spec["sweep"] = [*other_axes, {"name": parameter, "values": value}]
+        return
+    if sweep:  # a parameter with a single value is not swept
+        spec["sweep"] = other_axes
+    _assign(spec, ["workload", "parameters", parameter], value, path)
+
+
 def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
-    """Return the type of the field at `keys` below `root_type`, or None."""
+    """Return the type of the field at the path `keys` below `root_type`; None if there is no such field."""
     current_type = root_type
     for key in keys:
         current_type = _plain_type(current_type)
@@ -62,7 +100,7 @@ def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
 
 
 def _plain_type(field_type: Any) -> Any:
-    """Return X for `X | None`, `X | Y` and `Annotated[X, ...]`."""
+    """Return the type X for `X | None`, `X | Y` and `Annotated[X, ...]`; any other type unchanged."""
     if hasattr(field_type, "__metadata__"):
         return _plain_type(field_type.__origin__)
     if get_origin(field_type) in {Union, types.UnionType}:
@@ -72,16 +110,17 @@ def _plain_type(field_type: Any) -> Any:
 
 
 def _fields(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the YAML name and the type of each field of a pydantic model."""
+    """Yield the YAML name and the type of each field; none if `model` is no pydantic model."""
     if isinstance(model, type) and issubclass(model, BaseModel):
         for name, field in model.model_fields.items():
             yield field.alias or name, field.annotation
 
 
 def _parse(text: str, field_type: Any) -> Any:
-    """Parse the text as YAML, or keep it if the field takes strings.
+    """Return the text parsed as YAML, or the text itself if the field accepts only that.
 
-    The `2` of `expectations[0].atLeast=2` stays a string.
+    The `2` of `expectations[0].atLeast=2` stays a string. A value that the field refuses either way is returned too:
+    the check of the manifest reports it.
     """
     try:
         parsed = yaml.safe_load(text)
@@ -94,47 +133,51 @@ def _parse(text: str, field_type: Any) -> Any:
         except ValidationError:
             continue
         return candidate
-    return parsed  # the check of the manifest reports the problem
+    return parsed
 
 
 def _assign(spec: Any, keys: Sequence[str | int], value: Any, path: str) -> None:
-    """Set the value at `keys` in `spec`; create missing dictionaries and lists."""
+    """Set the value at `keys` in `spec`; create missing dictionaries. Error messages quote `path`."""
     container: Any = spec
-    next_keys = [*keys[1:], None]  # None follows the last key
-    for key, next_key in zip(keys, next_keys, strict=True):
-        if isinstance(key, int) and not (isinstance(container, list) and key < len(container)):
-            length = len(container) if isinstance(container, list) else 0
-            raise UsageError(f'"{path}": there is no [{key}]; the manifest lists {length}', SET)
-        if isinstance(key, str) and not isinstance(container, dict):
-            raise UsageError(f'"{path}": the manifest has no fields where "{key}" should be', SET)
-        if next_key is None:
-            container[key] = value
-        elif isinstance(key, str) and container.get(key) is None:
+    for key, next_key in itertools.pairwise(keys):
+        _check_container(container, key, path)
+        if isinstance(key, str) and container.get(key) is None:
             container[key] = [] if isinstance(next_key, int) else {}
         container = container[key]
+    last_key = keys[-1]
+    _check_container(container, last_key, path)
+    container[last_key] = value
+
+
+def _check_container(container: Any, key: str | int, path: str) -> None:
+    """Raise UsageError unless `container` is a list that has the index `key`, or a dictionary for the name `key`."""
+    if isinstance(key, int):
+        length = len(container) if isinstance(container, list) else 0
+        if key >= length:
+            raise UsageError(f'"{path}": there is no [{key}]; the manifest lists {length}', SET)
+    elif not isinstance(container, dict):
+        raise UsageError(f'"{path}": the manifest has no fields where "{key}" should be', SET)
 
 
 def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
-    """Describe what to write instead of an unknown path."""
+    """Describe what to write instead of an unknown path; `keys` are its parts."""
     known_paths = sorted(_known_paths(BenchmarkRunSpec, spec, ""))
     longer_paths = [known for known in known_paths if known.endswith((f".{path}", f"].{path}"))]
-    if longer_paths:
+    if longer_paths:  # the beginning of the path was left out
         return f"did you mean {longer_paths[0]}?"
     wrong_index = _index_of_unknown_key(keys)
     start, end = list(_TOKEN.finditer(path))[wrong_index].span()
-    parent = path[:start].rstrip(".")
-    parent_type = _type_at(BenchmarkRunSpec, keys[:wrong_index])
-    parent_fields = [name for name, _ in _fields(_plain_type(parent_type))]
-    similar_field = _find_similar(path[start:end], parent_fields)
-    if parent and similar_field:
-        suggestion = f"{parent}.{similar_field}"
-        # Keep the keys after the wrong one, if they exist below the similar field.
-        whole_path = suggestion + path[end:]
-        if whole_path in known_paths:
-            suggestion = whole_path
-        return f"did you mean {suggestion}?"
-    if parent and parent_fields:
-        return f"{parent} has {', '.join(parent_fields)}"
+    known_part, wrong_name, rest = path[:start].rstrip("."), path[start:end], path[end:]
+    if known_part:
+        type_of_known_part = _type_at(BenchmarkRunSpec, keys[:wrong_index])
+        field_names = [name for name, _ in _fields(_plain_type(type_of_known_part))]
+        similar_name = _find_similar(wrong_name, field_names)
+        if similar_name:
+            suggestion = f"{known_part}.{similar_name}"
+            whole_suggestion = suggestion + rest
+            return f"did you mean {whole_suggestion if whole_suggestion in known_paths else suggestion}?"
+        if field_names:
+            return f"{known_part} has {', '.join(field_names)}"
     similar_path = _find_similar(path, known_paths)
     if similar_path:
         return f"did you mean {similar_path}?"
@@ -142,7 +185,7 @@ def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
 
 
 def _index_of_unknown_key(keys: Sequence[str | int]) -> int:
-    """Return the index of the first key without a field in the spec."""
+    """Return the index in `keys` of the first one that is no field of the spec."""
     return next(index for index in range(len(keys)) if _type_at(BenchmarkRunSpec, keys[: index + 1]) is None)
 
 
@@ -153,9 +196,9 @@ def _find_similar(name: str, known_names: Sequence[str]) -> str:
 
 
 def _known_paths(field_type: Any, value: Any, path: str) -> Iterator[str]:
-    """Yield every path that can be set in a field at `path`.
+    """Yield `path`, which is a field of this type, and every path below it; `path` is "" for the spec itself.
 
-    List indices and dictionary keys come from `value`.
+    List indices and dictionary keys come from the field's `value`.
     """
     if path:
         yield path

@@ -58,14 +58,14 @@ class LoadedResults:
         return replace(self, measured=measured)
 
     def cases_with_launches(self) -> tuple[MeasuredCase, ...]:
-        """Return each case in the form of the HTML report."""
+        """Return each result with its outcomes and parsed launches, in the form that the HTML report takes."""
         cases = []
         for (result, outcomes), documents in zip(self.measured, self.launches, strict=True):
             cases.append(MeasuredCase(result, outcomes, launches.of_documents(documents)))
         return tuple(cases)
 
     def manifest(self) -> dict[str, Any] | None:
-        """Return the manifest that runs these cases again."""
+        """Return the manifest that runs these cases again; None if their run is unknown."""
         return reproduce.of_run(self.record.run) if self.record is not None else None
 
 
@@ -83,7 +83,7 @@ def read(path: Path) -> LoadedResults:
 
 
 def _read_without_record(path: Path) -> LoadedResults:
-    """Read a file with results, whose expectations are unknown; only a single result has launches."""
+    """Read a file with results: what their run expected is unknown, and only a single result has launches."""
     results = tuple(read_file(path))
     launches_of_results: list[tuple[str, ...]] = [() for _ in results]
     if len(results) == 1:  # its launches are in the file next to it

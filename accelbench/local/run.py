@@ -64,7 +64,7 @@ def reserve(runs: Sequence[BenchmarkRun], out: Path | None) -> list[RunDirectory
 
 
 def write_page(directory: RunDirectory) -> str | None:
-    """Write `report.html`, or return how to install missing packages.
+    """Write `report.html` and return None; if a package is missing, return how to install it instead.
 
     Call this last: drawing takes a second or two.
     """
@@ -145,7 +145,7 @@ def _finish(record: RunRecord, cases: tuple[CaseOutcome, ...], exit_code: Exit, 
 
 
 def script_environment(script: Path | None, directory: RunDirectory) -> dict[str, str]:
-    """Copy the script into the directory; return environment variables with both paths."""
+    """Copy the script into the directory; return the environment variables that name the copy and the original."""
     if script is None:
         return {}
     copy = directory.copy_script(script)
@@ -187,7 +187,10 @@ def _lacks_comparison(result: Result) -> bool:
 def _case_outcome(
     run: BenchmarkRun, case: Case, runner_exit: RunnerExit, log: Path, *, interrupted: bool
 ) -> CaseOutcome:
-    """Return the outcome of a case from its runner's exit."""
+    """Return the outcome of a case from its runner's exit.
+
+    `log` is the path of the runner's output. If a signal `interrupted` the run, a missing result is no trouble.
+    """
     trouble = [f"{case.name}: {problem}" for problem in runner_exit.problems]
     is_complete = runner_exit.result is not None and runner_exit.result.complete
     if not is_complete and not interrupted:
@@ -202,6 +205,6 @@ def _case_outcome(
 
 
 def _with_expectations(run: BenchmarkRun, case: Case, result: Result, trouble: tuple[str, ...] = ()) -> CaseOutcome:
-    """Return the outcome of a case that has a result."""
+    """Return the outcome of a case that has a result, with the outcomes of the run's expectations."""
     expectations = evaluate(run.spec.expectations, result)
     return CaseOutcome(case=case, result=result, expectations=expectations, trouble=trouble)

@@ -21,7 +21,7 @@ class ControlGroup(NamedTuple):
 
 
 def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | None:
-    """Return this process's control group for a controller, such as `cpu` or `memory`."""
+    """Return this process's control group for a controller, such as `cpu` or `memory`; None if it has none."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mount_lines = (proc / "mountinfo").read_text().splitlines()
@@ -38,7 +38,7 @@ def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | Non
 
 
 def _find_mounted(mount_lines: list[str], path: str, controller: str | None) -> ControlGroup | None:
-    """Return the group at `path` in the mounted hierarchy of a controller; without one, in that of cgroup v2.
+    """Return the group at `path` in the mounted hierarchy of a cgroup v1 controller; for None, in that of cgroup v2.
 
     `mount_lines` are the lines of /proc/self/mountinfo.
     """
@@ -62,13 +62,13 @@ def _find_mounted(mount_lines: list[str], path: str, controller: str | None) -> 
 
 
 def cpu_quota(group: ControlGroup | None) -> float | None:
-    """Return the smallest CPU quota of the group and its parents, such as 1.5 CPUs."""
+    """Return the smallest CPU quota of the group and its parents, such as 1.5 CPUs; None without a quota."""
     quotas = [_group_quota(directory) for directory in _group_directories(group)]
     return min((quota for quota in quotas if quota), default=None)
 
 
 def memory_limit(group: ControlGroup | None) -> int | None:
-    """Return the smallest memory limit of the group and its parents, in bytes."""
+    """Return the smallest memory limit of the group and its parents, in bytes; None without a limit."""
     limits = []
     for directory in _group_directories(group):
         for name in ("memory.max", "memory.limit_in_bytes"):  # cgroup v2, v1
@@ -79,7 +79,7 @@ def memory_limit(group: ControlGroup | None) -> int | None:
 
 
 def out_of_memory_kills(group: ControlGroup | None) -> int | None:
-    """Count the processes of the group that the kernel killed for lack of memory."""
+    """Count the processes of the group that the kernel killed for lack of memory; None if it does not count them."""
     if group is None:
         return None
     name = "memory.oom_control" if group.version == 1 else "memory.events"
@@ -88,7 +88,7 @@ def out_of_memory_kills(group: ControlGroup | None) -> int | None:
 
 
 def refaulted_bytes(group: ControlGroup | None) -> int | None:
-    """Return how many bytes of files were read again after an eviction.
+    """Return how many bytes of files were read again after an eviction; None if the kernel does not count them.
 
     A process that does not fit into memory reads its own code again and again.
     """
@@ -108,7 +108,7 @@ def _read_counters(path: Path) -> dict[str, str]:
 
 
 def _group_quota(directory: Path) -> float | None:
-    """Return how many CPUs the group may use, such as 1.5."""
+    """Return how many CPUs the group's own quota allows, such as 1.5; None without a quota."""
     values = (_read(directory / "cpu.max") or "").split()  # cgroup v2
     if not values:  # cgroup v1
         values = [_read(directory / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
@@ -127,7 +127,7 @@ def _group_directories(group: ControlGroup | None) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str | None:
-    """Read a file that may be missing."""
+    """Return a file's text without space at its ends; None if it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:

@@ -49,7 +49,7 @@ def of_host(
 ) -> dict[str, str]:
     """Return the fingerprint of the machine, the container and this Python.
 
-    `root` contains /proc and /sys; a launch may use as many CPUs as `threads`.
+    `root` contains /proc and /sys; `threads` is how many CPUs a launch may use.
     """
     cpus = _read_cpus(root / "proc/cpuinfo")
     first_cpu = cpus[0]
@@ -81,7 +81,10 @@ def of_host(
 
 
 def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
-    """Return the versions, devices and device settings that launches reported."""
+    """Return the versions, devices and device settings that launches reported.
+
+    If launches differ in a value, all its values are joined: `1.0 | 1.1`.
+    """
     merged: dict[str, set[str]] = {}
     for facts in launches:
         device = value_or_none(facts.device)
@@ -103,7 +106,10 @@ def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
 
 
 def of_source(workload: type) -> dict[str, str]:
-    """Return a digest of the workload's module and of the private modules that it imports."""
+    """Return a digest of the source of the workload's module, and of the private modules that it imports.
+
+    The result is empty if the source is not available.
+    """
     try:
         module = sys.modules[workload.__module__]
         sources = [inspect.getsource(each) for each in (module, *_private_modules(module))]
@@ -113,7 +119,7 @@ def of_source(workload: type) -> dict[str, str]:
 
 
 def _private_modules(module: ModuleType) -> list[ModuleType]:
-    """Return the private modules of workloads that a module imports, directly or not."""
+    """Return the private modules of `accelbench.workloads` that a module imports, directly or not."""
     private_prefix = f"{workloads.__name__}._"
     found: dict[str, ModuleType] = {}
     unvisited = [module]
@@ -128,7 +134,7 @@ def _private_modules(module: ModuleType) -> list[ModuleType]:
 
 
 def _digest(text: str) -> str:
-    """Return a short hash of the text."""
+    """Return a short hash of the text; empty for an empty text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
 
 
@@ -140,7 +146,7 @@ def _accelbench_version() -> str:
 
 
 def _read_cpus(cpuinfo: Path) -> list[dict[str, str]]:
-    """Parse the fields of each CPU in /proc/cpuinfo."""
+    """Return the fields of each CPU in /proc/cpuinfo; a single CPU without fields if it cannot be read."""
     cpus = []
     for paragraph in _read(cpuinfo).split("\n\n"):
         fields = {}
@@ -152,14 +158,14 @@ def _read_cpus(cpuinfo: Path) -> list[dict[str, str]]:
 
 
 def _count_cores(cpus: Iterable[Mapping[str, str]]) -> str:
-    """Count the physical cores."""
+    """Count the physical cores, as text; empty if the kernel does not list them."""
     # The physical id is the socket: sockets use the same core ids.
     cores = {(fields.get("physical id", ""), fields["core id"]) for fields in cpus if "core id" in fields}
     return str(len(cores) or "")
 
 
 def _turbo_setting(cpu_directory: Path) -> str:
-    """Return `on` or `off`: whether CPUs may exceed their base clock."""
+    """Return `on` or `off`: whether CPUs may exceed their base clock; empty if unknown."""
     no_turbo = _read(cpu_directory / "intel_pstate/no_turbo")
     if no_turbo:
         return "off" if no_turbo == "1" else "on"
@@ -168,21 +174,21 @@ def _turbo_setting(cpu_directory: Path) -> str:
 
 
 def _selected_setting(text: str) -> str:
-    """Return the setting in brackets: `madvise` for `always [madvise] never`."""
+    """Return the setting that is in brackets: `madvise` for `always [madvise] never`."""
     _, _, after_bracket = text.partition("[")
     setting, _, _ = after_bracket.partition("]")
     return setting
 
 
 def _format_number(value: float | None) -> str:
-    """Format a number without trailing zeros."""
+    """Format a number without trailing zeros; None as an empty text."""
     if value is None:
         return ""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _read(path: Path) -> str:
-    """Read a file that may be missing."""
+    """Return a file's text without space at its ends; empty if it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:

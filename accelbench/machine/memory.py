@@ -11,12 +11,12 @@ FLOAT64_BYTES = 8
 
 
 def needed_bytes(workload: Workload, parameters: Any) -> int:
-    """Return the least memory that a launch of the case needs; 0 if unknown."""
+    """Return the least bytes of memory that a launch of the case needs; 0 if unknown."""
     return round(workload.memory(parameters, FLOAT64_BYTES))
 
 
 def installed_bytes(root: Path = Path("/")) -> int | None:
-    """Return the machine's memory in bytes."""
+    """Return the machine's memory in bytes; None if `root` has no /proc/meminfo."""
     for line in _read(root / "proc/meminfo").splitlines():
         if line.startswith("MemTotal:"):
             _name, kib, *_unit = line.split()
@@ -25,14 +25,14 @@ def installed_bytes(root: Path = Path("/")) -> int | None:
 
 
 def available_bytes(root: Path = Path("/")) -> int | None:
-    """Return the smaller of the machine's memory and the container's limit, in bytes."""
+    """Return the smaller of the machine's memory and the container's limit, in bytes; None if both are unknown."""
     container_limit = cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))
     limits = [limit for limit in (installed_bytes(root), container_limit) if limit is not None]
     return min(limits, default=None)
 
 
 def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | None:
-    """Explain why the case needs more than `limit` bytes of memory, if it does."""
+    """Return a message if the case needs more than `limit` bytes of memory; None if it fits, or there is no limit."""
     from rich.filesize import decimal
 
     minimum_bytes = needed_bytes(workload, parameters)
@@ -46,7 +46,7 @@ def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | Non
 
 
 def _read(path: Path) -> str:
-    """Read a file that may be missing."""
+    """Return a file's text; empty if it cannot be read."""
     try:
         return path.read_text()
     except OSError:

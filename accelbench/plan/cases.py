@@ -1,6 +1,8 @@
-"""Expand a run's sweep into cases, at most 256, always in the same order."""
+"""Expand a run's sweep into cases, at most 256, always in the same order.
 
-import itertools
+A case is a function of its run and its index, so no list of them needs to be kept.
+"""
+
 from decimal import Decimal
 
 from accelbench.api.case import (
@@ -29,7 +31,7 @@ def count_cases(run: BenchmarkRun) -> int:
 
 
 def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
-    """Return the run with its profile's compile target. If the run names targets, it keeps them."""
+    """Return the run with its profile's compile `target`; unchanged if that is None or the run names targets."""
     accelerator = run.spec.accelerator
     if target is None or accelerator.targets:
         return run
@@ -40,42 +42,38 @@ def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
 def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | None = None) -> tuple[Case, ...]:
     """Return a case for each combination of compile target and swept values.
 
-    `run` must be valid. `price_per_hour` is, for example, `11.06 USD`.
+    `run` must be valid. `platform` and `price_per_hour`, such as `11.06 USD`, are those of its profile.
 
     Raises:
         TooManyCasesError: There are more than `MAXIMUM_CASES`.
     """
+    return tuple(plan_case(run, index, platform, price_per_hour) for index in case_indices(run))
+
+
+def case_indices(run: BenchmarkRun) -> range:
+    """Return the indices of a run's cases; raise TooManyCasesError if there are more than `MAXIMUM_CASES`."""
     count = count_cases(run)
     if count > MAXIMUM_CASES:
         raise TooManyCasesError(
             f"spec.sweep: {count} cases, at most {MAXIMUM_CASES}: split the sweep over several runs"
         )
-    axis_names = [axis.name for axis in run.spec.sweep]
-    combinations = itertools.product(*(axis.values for axis in run.spec.sweep))
-    swept_values = [dict(zip(axis_names, combination, strict=True)) for combination in combinations]
-    accelerator = CaseAccelerator(
-        profile=run.spec.accelerator.profile,
-        platform=platform,
-        devices=run.spec.accelerator.devices_per_node,
-        price_per_hour=price_per_hour,
-    )
-    accelerators = [accelerator]
-    if targets := run.spec.accelerator.targets:  # compiling for a target uses no device, so it has no price
-        accelerators = [accelerator.model_copy(update={"target": target, "price_per_hour": None}) for target in targets]
-    return tuple(_make_case(run, swept, count, accelerator) for accelerator in accelerators for swept in swept_values)
+    return range(count)
 
 
-def _make_case(
-    run: BenchmarkRun, swept: dict[str, ParameterValue], case_count: int, accelerator: CaseAccelerator
-) -> Case:
-    """Return the case with these swept values, one of `case_count` cases."""
+def plan_case(run: BenchmarkRun, index: int, platform: str = "cpu", price_per_hour: str | None = None) -> Case:
+    """Return the case with this index."""
     spec = run.spec
-    identity = dict(swept)
-    if accelerator.target:
-        # Without the target in the name, results of one series for several targets would replace each other.
-        identity["target"] = accelerator.target
+    swept, target = _combination(run, index)
+    accelerator = CaseAccelerator(
+        profile=spec.accelerator.profile,
+        platform=platform,
+        devices=spec.accelerator.devices_per_node,
+        target=target,
+        # Compiling for a target uses no device, so it has no price.
+        price_per_hour=None if target else price_per_hour,
+    )
     return Case(
-        name=case_name(identity),
+        name=_name(swept, target),
         origin=CaseOrigin(
             run=run.metadata.name, series=run.series, namespace=run.metadata.namespace, uid=run.metadata.uid
         ),
@@ -88,10 +86,32 @@ def _make_case(
         ),
         baseline=run.baseline,
         # At least 1 with a single variant, because the run's error probability is divided by this number.
-        comparisons_in_run=max(1, case_count * (len(spec.variants) - 1)),
+        comparisons_in_run=max(1, count_cases(run) * (len(spec.variants) - 1)),
         measurement=_convert_measurement(spec.measurement),
         accelerator=accelerator,
     )
+
+
+def case_names(run: BenchmarkRun) -> tuple[str, ...]:
+    """Return the names of a run's cases, in order; raises as `case_indices`."""
+    return tuple(_name(*_combination(run, index)) for index in case_indices(run))
+
+
+def _combination(run: BenchmarkRun, index: int) -> tuple[dict[str, ParameterValue], str | None]:
+    """Return the swept values and the compile target of the case with this index. The last axis varies fastest."""
+    values: list[ParameterValue] = []
+    for axis in reversed(run.spec.sweep):
+        index, position = divmod(index, len(axis.values))
+        values.append(axis.values[position])
+    names = [axis.name for axis in run.spec.sweep]
+    targets = run.spec.accelerator.targets
+    return dict(zip(names, reversed(values), strict=True)), targets[index] if targets else None
+
+
+def _name(swept: dict[str, ParameterValue], target: str | None) -> str:
+    """Return the name of the case with these swept values and this compile target."""
+    # Without the target in the name, results of one series for several targets would replace each other.
+    return case_name(swept | ({"target": target} if target else {}))
 
 
 def _convert_measurement(measurement: Measurement) -> CaseMeasurement:

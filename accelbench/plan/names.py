@@ -21,17 +21,19 @@ def slug(text: str) -> str:
 
 def digest(*texts: str) -> str:
     """Return the first `HASH_LENGTH` hexadecimal digits of the texts' SHA-256."""
-    # Without lengths, `ab`, `c` and `a`, `bc` would have the same hash.
+    # Without lengths, ("ab", "c") and ("a", "bc") would have the same hash.
     with_lengths = "".join(f"{len(text.encode())}:{text}" for text in texts)
     return hashlib.sha256(with_lengths.encode()).hexdigest()[:HASH_LENGTH]
 
 
 def unique_name(readable: str, *identity: str, length: int = MAXIMUM_LENGTH) -> str:
-    """Return a DNS label from `readable` and a hash of `identity`."""
+    """Return a DNS label of at most `length` characters: a slug of `readable`, and a hash of `identity`."""
     slug_length = length - HASH_LENGTH - 1
-    prefix = slug(readable)[:slug_length].strip("-")
+    prefix = slug(readable)
     if not prefix or prefix[0].isdigit():
-        prefix = f"c-{prefix}".strip("-")[:slug_length].strip("-")
+        # RFC 1035, the stricter of Kubernetes' two rules for labels, requires a letter at the start: `c` for case.
+        prefix = f"c-{prefix}"
+    prefix = prefix[:slug_length].strip("-")
     return f"{prefix}-{digest(*identity)}"
 
 

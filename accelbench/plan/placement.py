@@ -87,15 +87,19 @@ def fits(profile: Profile, node: Node) -> bool:
 
 
 def profile_requests(profile: Profile) -> Amounts:
-    """Return what a pod of this profile requests: devices, CPUs and memory."""
+    """Return what a pod of this profile requests: devices, CPUs, memory and disk."""
     devices = {}
     if profile.resource:
         devices[profile.resource] = Decimal(profile.slice_chips or 1)
-    return devices | {"cpu": Decimal(profile.cpu), "memory": parse_quantity(profile.memory)}
+    return devices | {
+        "cpu": Decimal(profile.cpu),
+        "memory": parse_quantity(profile.memory),
+        "ephemeral-storage": parse_quantity(profile.ephemeral_storage),
+    }
 
 
 def resources_without_profile(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
-    """Return the nodes whose devices no profile can use, by extended resource."""
+    """Return the nodes on which no profile can use a device that they offer, by the device's extended resource."""
     profiles = tuple(profiles)
     nodes_by_resource: defaultdict[str, list[Node]] = defaultdict(list)
     for node in nodes:
@@ -107,7 +111,7 @@ def resources_without_profile(profiles: Iterable[Profile], nodes: Iterable[Node]
 
 def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
     """Yield a misfit for each label of the profile that the node does not match."""
-    for key, selected_value in profile.node_selector.items():
+    for key, selected_value in profile.node_labels.items():
         value = node.labels.get(key)
         if value is None:
             yield Misfit("label", f"has no label {key}")
@@ -132,7 +136,7 @@ def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
 
 
 def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit for each resource that the node lacks. The cause is `occupied` if other pods use the resource."""
+    """Yield a misfit for each resource of which the node has too little, or too little free (cause `occupied`)."""
     for name, amount in requests.items():
         offered = node.allocatable.get(name, Decimal(0))
         free = offered - node.requested.get(name, Decimal(0))
@@ -165,8 +169,8 @@ def _exclusion_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
 
 def format_amount(resource: str, amount: Decimal) -> str:
     """Format an amount of a resource, such as `4 cpu`, `16 GiB memory`, `1 nvidia.com/gpu`."""
-    if resource == "memory":
-        return f"{float(amount / GIBIBYTE):.3g} GiB memory"
+    if resource in {"memory", "ephemeral-storage"}:
+        return f"{float(amount / GIBIBYTE):.3g} GiB {resource}"
     return f"{float(amount):g} {resource}"
 
 
@@ -178,12 +182,12 @@ def _is_device(resource: str) -> bool:
 
 
 def read_nodes(nodes: Iterable[Manifest], pods: Iterable[Manifest], slices: Iterable[Manifest]) -> tuple[Node, ...]:
-    """Build nodes, sorted by name, from manifests of nodes, pods and ResourceSlices."""
+    """Build nodes, sorted by name, from the manifests of a cluster's nodes, pods and ResourceSlices."""
     pods_by_node: defaultdict[str, list[Manifest]] = defaultdict(list)
     for pod in pods:
         phase = (pod.get("status") or {}).get("phase")
         if phase not in ENDED_PHASES:
-            pods_by_node[pod["spec"].get("nodeName") or ""].append(pod)
+            pods_by_node[pod["spec"].get("nodeName") or ""].append(pod)  # "": not scheduled yet
     drivers_by_node: defaultdict[str, set[str]] = defaultdict(set)
     for resource_slice in slices:
         drivers_by_node[resource_slice["spec"].get("nodeName") or ""].add(resource_slice["spec"]["driver"])
@@ -218,9 +222,10 @@ def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]
 
 
 def pod_requests(spec: Manifest) -> Amounts:
-    """Return the amount of each resource that the scheduler reserves for a pod.
+    """Return the amount of each resource that the scheduler reserves for a pod with this spec.
 
-    Init containers run one by one, so only the largest counts.
+    That is the sum of all containers and sidecars, or the largest init container if it needs more, because these run
+    one by one before the others; plus the pod's overhead.
     """
     container_sum: defaultdict[str, Decimal] = defaultdict(Decimal)
     largest_init: defaultdict[str, Decimal] = defaultdict(Decimal)
@@ -254,7 +259,7 @@ def _is_case(pod: Manifest) -> bool:
 
 
 def parse_quantity(text: str | int) -> Decimal:
-    """Convert a Kubernetes quantity, such as `500m` or `64Gi`, to a number."""
+    """Convert a Kubernetes quantity to a number: `500m` to 0.5, `64Gi` to 64 * 2**30. Raises ValueError."""
     quantity = str(text)
     longest_first = sorted(SUFFIXES, key=len, reverse=True)
     suffix = next((suffix for suffix in longest_first if quantity.endswith(suffix)), "")

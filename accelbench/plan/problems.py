@@ -5,36 +5,36 @@ from dataclasses import dataclass
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, to_json
 
 from accelbench import catalogue, frameworks, platforms, targets
 from accelbench.api.case import ParameterValue
 from accelbench.api.number_registry import KNOWN_AFTER_COMPILING
 from accelbench.api.profiles import Profile
-from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, Expectation, SweepAxis, Variant
+from accelbench.api.run import MAXIMUM_CASES, MAXIMUM_SPEC_BYTES, BenchmarkRun, Expectation, SweepAxis, Variant
 from accelbench.catalogue import observations, script, workload_checks
-from accelbench.plan.cases import count_cases, plan_cases
+from accelbench.plan.cases import case_indices, count_cases, plan_case
 from accelbench.problem import Problem, describe_unknown
 from accelbench.workload import ProtocolName, Workload
 
 
 def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
     """Return the problems of a run's spec. If the script is not on this machine, the runner checks it."""
-    target_problems = tuple(_unknown_targets(run))
-    if target_problems:
-        return target_problems
+    first_problems = (*_size_problems(run), *_unknown_targets(run))
+    if first_problems:
+        return first_problems
     return _check_workload(run, _check_spec)
 
 
 def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Return the problems of the run's variants alone."""
+    """Return the problems of the run's variants, without those of parameters, sweep and expectations."""
     return _check_workload(run, _check_variants)
 
 
 def _check_workload(
     run: BenchmarkRun, check: Callable[[BenchmarkRun, Workload], Iterable[Problem]]
 ) -> tuple[Problem, ...]:
-    """Return the problems that `check` finds in the run's workload.
+    """Return the problems that `check` finds in the run and its workload; none if the script is not on this machine.
 
     An exception of a user's workload is a problem; one of a built-in workload is raised.
     """
@@ -54,6 +54,26 @@ def _check_workload(
         file = workload_checks.file_of(type(workload))
         reason = workload_checks.to_invalid_workload_error(error, file)
         return (Problem("spec.workload", f"{workload.name}: {reason}"),)
+
+
+def _size_problems(run: BenchmarkRun) -> Iterator[Problem]:
+    """Yield a problem if the spec is too large; it names the largest field."""
+    size = len(run.spec.to_json().encode())
+    if size <= MAXIMUM_SPEC_BYTES:
+        return
+    fields = run.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    sizes = {name: len(to_json(value)) for name, value in fields.items()}
+    largest = max(sizes, key=sizes.__getitem__)
+    yield Problem(
+        f"spec.{largest}",
+        f"{_in_kib(sizes[largest])}, and the whole spec has {_in_kib(size)} of JSON, at most "
+        f"{_in_kib(MAXIMUM_SPEC_BYTES)}; shorten it, or mount a ConfigMap with long texts and let the workload read it",
+    )
+
+
+def _in_kib(size: int) -> str:
+    """Return a number of bytes in KiB, rounded up."""
+    return f"{-(-size // 1024)} KiB"
 
 
 def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
@@ -117,7 +137,7 @@ def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Pro
         problems.append(Problem("spec.measurement.precision", f"{precision} is {platform.lacks[precision]}"))
     for index, variant in enumerate(run.spec.variants):
         try:
-            frameworks.find(variant.use.partition("/")[0]).backend(platform.name, platform.backends)
+            frameworks.find(frameworks.name_of(variant.use)).backend(platform.name, platform.backends)
         except frameworks.UnsupportedPlatformError as error:
             problems.append(Problem(f"spec.variants[{index}].use", str(error)))
         except frameworks.UnknownFrameworkError:
@@ -145,7 +165,7 @@ def _check_variants(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 
 
 def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Problem]:
-    """Yield the problems of a sweep's axis: an unknown name or invalid values."""
+    """Yield the problems of a sweep's axis, whose manifest path is `path`: an unknown name or invalid values."""
     if axis.name not in parameters.model.model_fields:
         yield Problem(f"{path}.name", parameters.describe_unknown_field(axis.name))
         return
@@ -159,7 +179,7 @@ def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Pr
 
 
 def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[Problem]:
-    """Yield a problem if the variant is unknown, or for each invalid option."""
+    """Yield a problem if the workload has no such variant, or else for each invalid option of it."""
     kind = workload.variants().get(variant.use)
     if kind is None:
         yield Problem(f"{path}.use", _why_no_variant(workload, variant.use))
@@ -169,13 +189,12 @@ def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[
 
 
 def _why_no_variant(workload: Workload, use: str) -> str:
-    """Describe why the workload has no variant `use`."""
-    framework, _, mode = use.partition("/")
-    variants = workload.variants().values()
-    uses = ", ".join(variant.use for variant in variants)
-    offered_modes = {variant.mode for variant in variants if variant.framework == framework}
+    """Describe why the workload has no variant `use`, such as `jax/jit`: wrong framework, mode or combination."""
+    program, _, mode = use.partition("/")
+    uses = ", ".join(workload.variants())
+    offered_modes = {variant.mode for name, variant in workload.variants().items() if name.startswith(f"{program}/")}
     try:
-        known_modes = frameworks.find(framework).modes
+        known_modes = frameworks.find(frameworks.name_of(use)).modes
     except frameworks.UnknownFrameworkError as error:
         return f"{use}: {error}"
     if mode in known_modes or not offered_modes:
@@ -190,7 +209,8 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 
     The check ends at the first case with problems of expectations.
     """
-    for case in plan_cases(run):
+    for index in case_indices(run):
+        case = plan_case(run, index)
         try:
             parameters = catalogue.parse_parameters(workload, case.parameters)
         except ValidationError as error:
@@ -201,7 +221,11 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
             continue
         if case.accelerator.target is not None:
             continue
-        protocol = workload.measure(parameters).protocol
+        try:
+            protocol = catalogue.measure_of(workload, parameters, case.measurement.protocol).protocol
+        except ValueError as error:
+            yield Problem("spec.measurement.protocol", str(error))
+            return
         problems = tuple(_check_expectations(run, workload, protocol))
         if problems:
             yield from problems
@@ -250,7 +274,10 @@ class Fields:
     """Model of all parameters or options."""
 
     def check(self, path: str, values: Mapping[str, ParameterValue]) -> Iterator[Problem]:
-        """Yield a problem for each invalid field or violated rule. A rule over several fields has the path `path`."""
+        """Yield a problem for each invalid value, and for each violated rule over several fields.
+
+        `path` is the manifest's path of `values`. The path of a value's problem is `PATH.NAME`, of a rule's `PATH`.
+        """
         try:
             self.model.model_validate(dict(values))
         except ValidationError as error:
@@ -268,7 +295,7 @@ class Fields:
         return describe_unknown(self.kind, name, self.model.model_fields)
 
     def _describe_error(self, name: str, detail: ErrorDetails) -> str:
-        """Describe pydantic's error in the field `name`."""
+        """Describe pydantic's error in the field `name`, such as `0 is too small: at least 1`."""
         value, error_type = detail["input"], detail["type"]
         if error_type == "extra_forbidden":
             return self.describe_unknown_field(name)

@@ -21,9 +21,12 @@ Measured: 0.01 to 0.03 on a quiet machine, 0.36 to 0.56 next to other load.
 
 
 def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str], *others: str) -> str:
-    """Return advice against disturbances of rounds.
+    """Return a sentence on what to do against disturbances of rounds.
 
-    Each reason begins with the name of the check that detected it.
+    Args:
+        reasons: What disturbed the rounds; each begins with the name of the check that detected it.
+        fingerprint: The machine's, on which the advice depends.
+        *others: More suggestions.
     """
     check_names = {reason.partition(" ")[0] for reason in reasons}
     suggestions = [advice(fingerprint) for name, advice in ADVICE_BY_CHECK.items() if name in check_names]
@@ -69,13 +72,13 @@ def _first_reason(rounds: Sequence[Disturbed]) -> str:
 def on_missing_verdicts(result: Result) -> tuple[str, ...]:
     """Return advice on how to get missing verdicts, in at most one sentence."""
     if disturbances_prevent_verdict(result) or result.noisy:
-        return ()
+        return ()  # then `on_disturbed_rounds` says why, and what to do
     suggestions = [*_advice_on_restless_launches(result), *_advice_on_undecided_comparisons(result)]
     return (f"What to do: {'; '.join(suggestions)}.",) if suggestions else ()
 
 
 def _advice_on_restless_launches(result: Result) -> Iterator[str]:
-    """Yield advice if launches of a variant differ widely."""
+    """Yield advice if the times of a variant's launches differ widely; nothing otherwise."""
     if any(check.outcome == "failed" for check in result.certificate.checks):
         return  # The report gives advice with each failed check.
     restless_variants = [variant.name for variant in result.variants if is_restless(variant, result)]
@@ -85,7 +88,7 @@ def _advice_on_restless_launches(result: Result) -> Iterator[str]:
 
 
 def is_restless(variant: VariantResult, result: Result) -> bool:
-    """Return True if the variant's launches differ widely, or form two groups."""
+    """Return True if the times of the variant's launches differ widely, or form two groups with a gap between them."""
     quantiles = variant.seconds
     seconds = [float(launch.seconds) for launch in variant.launches]
     if quantiles is None or len(seconds) < MINIMUM_LAUNCHES:
@@ -97,7 +100,7 @@ def is_restless(variant: VariantResult, result: Result) -> bool:
 
 
 def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
-    """Yield which setting to change so that there are more rounds."""
+    """Yield which setting to change so that there are more rounds; nothing if every comparison is decided."""
     if not any(map(_is_undecided, result.comparisons)):
         return
     measurement = result.case.measurement
@@ -118,4 +121,4 @@ def _is_undecided(comparison: Comparison) -> bool:
     """Return True if more rounds could decide the comparison."""
     if comparison.verdict is not None:
         return comparison.verdict == "inconclusive"
-    return comparison.speedup is not None and not comparison.noisy
+    return comparison.speedup is not None and not comparison.noisy  # there is an interval, but no verdict yet

@@ -20,7 +20,7 @@ def _with_outcome(result: Result, outcome: CheckOutcome) -> tuple[Check, ...]:
 
 
 def summary(result: Result) -> str:
-    """Summarize the checks, as `all 14 checks passed`."""
+    """Summarize the checks, as `all 14 checks passed` or `12 of 14 checks passed, 2 failed (parity, drift)`."""
     checks = result.certificate.checks
     if not checks:
         return "no check was made"
@@ -38,7 +38,7 @@ def summary(result: Result) -> str:
 
 
 def only_needs_rounds(result: Result) -> bool:
-    """Return True if no check failed, and the untested ones need more rounds."""
+    """Return True if no check failed, some are untested, and all of these need more rounds than were measured."""
     untested = _with_outcome(result, "untested")
     if worst_outcome(result) != "untested" or not untested:
         return False
@@ -59,7 +59,7 @@ def _describe_needed_rounds(checks: Sequence[Check]) -> str:
 
 
 def _check_names(checks: Sequence[Check]) -> Iterator[str]:
-    """Yield each check's name once, as `parity for jax/jit` or `parity for 2 variants`."""
+    """Yield each name of these checks once, with its variants: `parity for jax/jit` or `parity for 2 variants`."""
     for name in dict.fromkeys(check.name for check in checks):
         variants = [check.variant for check in checks if check.name == name and check.variant]
         if not variants:
@@ -79,7 +79,7 @@ def worst_outcome(result: Result) -> CheckOutcome:
 
 
 def failure_lines(result: Result) -> tuple[str, ...]:
-    """Return a line for each failed variant and each failed check."""
+    """Return a line for each failed variant, and one for each failed check with the variants and what to do."""
     lines = list(failures(result))
     failed = failed_checks(result)
     for name in dict.fromkeys(check.name for check in failed):
@@ -88,7 +88,7 @@ def failure_lines(result: Result) -> tuple[str, ...]:
         other_variants = [check.variant for check in others if check.variant]
         if other_variants:
             sentences.append(f"It failed for {figures.join_names(other_variants)} too.")
-        if remedy := _remedy(name, result):
+        if remedy := remedy_sentence(name, result):
             sentences.append(remedy)
         lines.append(" ".join(sentences))
     return tuple(lines)
@@ -99,14 +99,14 @@ def _find_check(name: str) -> ValidityCheck | None:
     return next((check for check in validity_checks() if check.name == name), None)
 
 
-def _remedy(name: str, result: Result) -> str:
-    """Return what to do about a failed check; empty if there is no advice."""
+def remedy_sentence(name: str, result: Result) -> str:
+    """Return what to do about a failed check, as a sentence; empty if there is no advice."""
     check = _find_check(name)
     if check is None:
         return ""
-    is_disturbance = name in advice.ADVICE_BY_CHECK
-    # The user accepted noise, or `advice.on_disturbed_rounds` gives advice.
-    if is_disturbance and (result.noisy or advice.disturbances_prevent_verdict(result)):
+    detects_disturbances = name in advice.ADVICE_BY_CHECK
+    # In the first case the user accepted the noise, in the second `advice.on_disturbed_rounds` gives the advice.
+    if detects_disturbances and (result.noisy or advice.disturbances_prevent_verdict(result)):
         return ""
     remedy = remedy_for(check, result.fingerprint)
     return f"What to do: {remedy}." if remedy else ""

@@ -38,11 +38,11 @@ def verdict_table(comparison: RunComparison) -> Table | None:
         TableColumn(comparison.before.name, number=True),
         TableColumn(comparison.after.name, number=True),
     )
-    time_digits, speedup_digits = _time_digits(comparison), _speedup_digits(comparison)
+    digits_of_times, digits_of_speedups = _digits_of_times(comparison), _digits_of_speedups(comparison)
     rows = []
     for change in comparison.changes:
         interval = change.interval
-        digits = speedup_digits if change.quantity == "relative" else time_digits
+        digits = digits_of_speedups if change.quantity == "relative" else digits_of_times
         rows.append(
             (
                 f"{change.variant}{SUFFIXES.get(change.quantity, '')}",
@@ -69,27 +69,37 @@ def _sample_text(change: VariantChange, sample: Sample, digits: int) -> str:
     if not change.interval or not sample.seconds:
         return ""
     if change.quantity == "relative":
-        # These seconds are the variant's time / the baseline's time.
-        return figures.speedup(1 / sample.seconds, digits)
+        return figures.speedup(_speedup_over_baseline(sample.seconds), digits)
     return figures.seconds(sample.seconds, digits)
 
 
-def _time_digits(comparison: RunComparison) -> int:
-    """Return the number of digits with which times agree with shown speedups."""
+def _speedup_over_baseline(relative_seconds: float) -> float:
+    """Return the speedup over the baseline in one run.
+
+    The seconds of a `relative` row are the variant's time divided by the baseline's.
+    """
+    return 1 / relative_seconds
+
+
+def _digits_of_times(comparison: RunComparison) -> int:
+    """Return the number of digits with which the two times of each row, divided, give the speedup of the row."""
     changes = [change for change in comparison.changes if change.quantity != "relative"]
-    return figures.digits_that_agree(_times_and_speedups(changes))
+    return figures.digits_that_agree(_before_after_and_ratio(changes))
 
 
-def _speedup_digits(comparison: RunComparison) -> int:
-    """Return the number of digits with which speedups agree with their shown ratio."""
+def _digits_of_speedups(comparison: RunComparison) -> int:
+    """Return the number of digits with which the two speedups of each `relative` row, divided, give their ratio."""
     changes = [change for change in comparison.changes if change.quantity == "relative"]
-    return figures.digits_that_agree(
-        ((1 / after, 1 / before, speedup) for before, after, speedup in _times_and_speedups(changes)), figures.speedup
+    quotients = (
+        # The later speedup is the dividend: a ratio above 1 says that the variant has become faster.
+        (_speedup_over_baseline(after), _speedup_over_baseline(before), ratio)
+        for before, after, ratio in _before_after_and_ratio(changes)
     )
+    return figures.digits_that_agree(quotients, figures.speedup)
 
 
-def _times_and_speedups(changes: Iterable[VariantChange]) -> Iterator[tuple[float, float, float]]:
-    """Yield seconds before, seconds after and speedup of each change with an interval."""
+def _before_after_and_ratio(changes: Iterable[VariantChange]) -> Iterator[tuple[float, float, float]]:
+    """Yield (seconds before, seconds after, estimated ratio before / after) of each change with an interval."""
     for change in changes:
         before_seconds, after_seconds = change.before.seconds, change.after.seconds
         if change.interval and before_seconds and after_seconds:
@@ -97,7 +107,10 @@ def _times_and_speedups(changes: Iterable[VariantChange]) -> Iterator[tuple[floa
 
 
 def sample_sizes(comparison: RunComparison) -> str:
-    """Return the sample sizes, as `from 6 launches in A and 8 launches in B`."""
+    """Return how many launches or results each interval is from: `from 6 launches in A and 8 launches in B`.
+
+    If variants differ in that, each size follows its variants: `jax/jit from 6 launches in A and ...; ...`.
+    """
     variants_by_sizes: dict[str, list[str]] = {}
     for change in comparison.changes:
         if change.interval is not None:
@@ -112,7 +125,7 @@ def sample_sizes(comparison: RunComparison) -> str:
 
 
 def _sample_size(sample: Sample, *, is_series: bool) -> str:
-    """Return the number of launches, or of results for a series."""
+    """Return `6 launches` or, if results are compared as a series, `6 results`."""
     if is_series:
         results = len(sample.logarithms_by_result)
         return "1 result" if results == 1 else f"{results} results"
@@ -143,7 +156,7 @@ def _format_values(values: Sequence[str]) -> str:
 
 
 def _effect(difference: Difference, comparison: RunComparison) -> str:
-    """Return the effect of a difference: `refuses`, `allowed` or `none`."""
+    """Return what a difference does: it `refuses` the comparison, it would but is `allowed`, or `none`."""
     if difference in comparison.refused:
         return "refuses"
     return "allowed" if difference.matters else "none"

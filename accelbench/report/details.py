@@ -53,8 +53,8 @@ def first_calls(result: Result) -> Table | None:
             payback_cell = "baseline"
         elif variant.name in payback_by_variant:
             payback_cell = payback_text(payback_by_variant[variant.name], result.unit)
-        cold_seconds, warm_seconds = _first_call_seconds(variant.phases), _first_call_seconds(variant.warm_phases)
-        rows.append((variant.name, payback_cell, cold_seconds, warm_seconds))
+        cold_time, warm_time = _first_call_time(variant.phases), _first_call_time(variant.warm_phases)
+        rows.append((variant.name, payback_cell, cold_time, warm_time))
     columns = (
         TableColumn("variant"),
         TableColumn("pays back", kind="sentence"),
@@ -85,17 +85,14 @@ def _interval_of_steps(payback: Payback) -> str:
     return f" ({figures.count(payback.lower)} to {figures.count(payback.upper)})"
 
 
-def _first_call_seconds(phases: Iterable[PhaseTime]) -> str:
-    """Return the median seconds of compiling plus the first step."""
+def _first_call_time(phases: Iterable[PhaseTime]) -> str:
+    """Format the median time of compiling plus that of the first step; empty if `phases` has neither."""
     seconds = [float(time.median_seconds) for time in phases if time.phase in FIRST_CALL]
     return view.phase_seconds(sum(seconds)) if seconds else ""
 
 
 def work(result: Result, *, brief: bool = False) -> Table | None:
-    """Return a table of rates, shares of the device's limit, and memory.
-
-    If `brief`, it has only the main columns.
-    """
+    """Return a table of rates, shares of the device's limit, and memory; if `brief`, with the main columns only."""
     return _numbers_table("Work and memory", "work", result, brief=brief)
 
 
@@ -105,7 +102,7 @@ def programs(result: Result) -> Table | None:
 
 
 def _numbers_table(caption: str, table_name: str, result: Result, *, brief: bool = False) -> Table | None:
-    """Return a table of the numbers of `MEASURED` that belong to `table_name`."""
+    """Return a table with a row for each variant, and a column for each number whose `table` is `table_name`."""
     numbers = {field: number for field, number in MEASURED.items() if number.table == table_name}
     if brief:
         numbers = {field: number for field, number in numbers.items() if number.brief}
@@ -122,9 +119,9 @@ def _numbers_table(caption: str, table_name: str, result: Result, *, brief: bool
 
 
 def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
-    """Format a number of `MEASURED` with its unit; empty if it was not measured.
+    """Format the value of a field of `Numbers` with its unit; empty if it was not measured.
 
-    `bound` is the limit of the device that a share refers to, as `compute`.
+    `bound` is the limit of the device that a share is of: the share 0.41 of `compute` is `41 % compute`.
     """
     value, unit = numbers.value(field), MEASURED[field].unit
     if value is None:
@@ -167,12 +164,9 @@ def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
 
 
 def outliers(counts: OutlierCounts) -> str:
-    """Count outliers, as `12 of 240 (3 far out, 2 of them fast)`.
-
-    Low outliers are fast, whether mild or severe.
-    """
+    """Count outliers, as `12 of 240 (3 far out, 2 of them fast)`: 3 of the 12 are severe, and 2 of the 12 are low."""
     severe_count = counts.low_severe + counts.high_severe
-    fast_count = counts.low_severe + counts.low_mild
+    fast_count = counts.low_severe + counts.low_mild  # a low time is a fast one
     outlier_count = severe_count + counts.low_mild + counts.high_mild
     details = []
     if severe_count:

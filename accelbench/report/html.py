@@ -51,7 +51,11 @@ def install_hint() -> str | None:
 def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, Any] | None = None) -> str:
     """Return the HTML page of these cases.
 
-    The page shows a command that runs `manifest` again.
+    Args:
+        name: The run's name.
+        cases: The cases to show.
+        manifest: The page shows a command that runs this manifest again. Without it, the page of a single case has one
+            for this case, and the page of several cases has none.
     """
     import jinja2
 
@@ -87,7 +91,8 @@ class _CasePage:
     def __init__(self, identity: str, case: MeasuredCase, *, all_plots: bool) -> None:
         """Keep the case without its invalid numbers.
 
-        `identity` prefixes ids, which must be unique on the page.
+        The ids of its elements begin with `identity`, because they must be unique on the page. Without `all_plots`,
+        only the speedups are drawn.
         """
         self.id = identity
         self.result = redact_invalid(case.result)
@@ -151,7 +156,7 @@ class _CasePage:
 
     @property
     def work_note(self) -> str:
-        """Return how work is counted, and the source of the device's limits."""
+        """Return how work is counted, and the source of the device's limits; empty if no limit is known."""
         sources = {variant.limits for variant in self.result.variants if variant.numbers.share_of_limit}
         descriptions = {
             "measured": "the best matrix product and stream triad of any launch of this case",
@@ -162,7 +167,7 @@ class _CasePage:
 
     @cached_property
     def forest(self) -> "Plot | None":
-        """Draw the speedups with their intervals."""
+        """Draw the speedups with their intervals; None if there is no interval."""
         from accelbench.report.plots import forest
 
         return forest.plot(self.result, f"{self.id}-forest")
@@ -180,21 +185,21 @@ class _CasePage:
 
     @cached_property
     def phases_plot(self) -> "Plot | None":
-        """Draw how long each phase takes."""
+        """Draw how long each phase takes; None if nothing is to be drawn."""
         from accelbench.report.plots import phases
 
         return phases.plot(self.result, f"{self.id}-phases") if self._all_plots else None
 
     @cached_property
     def payback(self) -> "Plot | None":
-        """Draw after how many steps compiling pays back."""
+        """Draw after how many steps compiling pays back; None if nothing is to be drawn."""
         from accelbench.report.plots import payback
 
         return payback.plot(self.result, f"{self.id}-payback") if self._all_plots else None
 
     @cached_property
     def blocks(self) -> "Plot | None":
-        """Draw the blocks of every launch, or their quantiles if blocks are missing."""
+        """Draw the blocks of every launch, or their quantiles if only the result's summaries are available."""
         from accelbench.report.plots import blocks
 
         if not self._all_plots:
@@ -251,11 +256,8 @@ def _sentence(text: str) -> str:
 
 
 def _check_table(caption: str, checks: Sequence[Check]) -> Table:
-    """Return a table of the checks, failed ones first.
-
-    Equal rows of several variants become one row.
-    """
-    ordered = sorted(checks, key=lambda check: check.outcome != "failed")
+    """Return a table of the checks, failed ones first."""
+    ordered = sorted(checks, key=lambda check: check.outcome != "failed")  # False sorts before True
     columns = (
         TableColumn("check"),
         TableColumn("outcome", kind="verdict"),
@@ -263,19 +265,23 @@ def _check_table(caption: str, checks: Sequence[Check]) -> Table:
         TableColumn("reading"),
         TableColumn("held against"),
     )
-    variants_by_reading: dict[tuple[str, CheckOutcome, str, str], list[str]] = {}
+    # The key is the row without its variant: checks of several variants with the same key become one row.
+    variants_by_row: dict[tuple[str, CheckOutcome, str, str], list[str]] = {}
     for check in ordered:
-        key = (check.name, check.outcome, check.reading, check.threshold)
-        variants_by_reading.setdefault(key, []).append(check.variant or "all")
+        row = (check.name, check.outcome, check.reading, check.threshold)
+        variants_by_row.setdefault(row, []).append(check.variant or "all")
     rows = tuple(
         (name, outcome, ", ".join(variants), reading, threshold)
-        for (name, outcome, reading, threshold), variants in variants_by_reading.items()
+        for (name, outcome, reading, threshold), variants in variants_by_row.items()
     )
     return Table(caption, columns, rows)
 
 
 def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return the sentences at the top of the page."""
+    """Return the sentences at the top of the page.
+
+    For several cases, these count the outcomes of all comparisons, and name the fastest and the slowest one.
+    """
     if not results:
         return ("No case has a result.",)
     if all(map(targets.is_compile_only, results)):
@@ -289,17 +295,16 @@ def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
     counts = Counter(_outcome(comparison) for _, comparison in comparisons)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     sentences = [f"{len(comparisons)} comparisons in {len(results)} cases: {outcomes}."]
-    decided = [
-        (float(comparison.speedup or 0), result, comparison) for result, comparison in comparisons if comparison.verdict
-    ]
-    decided.sort(key=lambda item: item[0])
-    extremes = [decided[-1], decided[0]] if len(decided) > 1 else decided
-    sentences += [f"With {case_label(result)}: {comparison.sentence}" for _, result, comparison in extremes]
+    decided = [(result, comparison) for result, comparison in comparisons if comparison.verdict]
+    # From slowest to fastest. A comparison with a verdict has a speedup; `or 0` is for the type checker.
+    decided.sort(key=lambda pair: float(pair[1].speedup or 0))
+    fastest_and_slowest = [decided[-1], decided[0]] if len(decided) > 1 else decided
+    sentences += [f"With {case_label(result)}: {comparison.sentence}" for result, comparison in fastest_and_slowest]
     return tuple(sentences)
 
 
 def overview_table(results: Sequence[Result]) -> Table | None:
-    """Return a row for each case and a column for each compared variant."""
+    """Return a table with a row for each case and a column for each compared variant; None for a single case."""
     if len(results) < 2:  # noqa: PLR2004 - a single case needs no overview
         return None
     if all(map(targets.is_compile_only, results)):
@@ -314,7 +319,7 @@ def overview_table(results: Sequence[Result]) -> Table | None:
 
 
 def case_label(result: Result) -> str:
-    """Return what distinguishes the case from others, usually its swept parameters."""
+    """Return the swept parameters, else all parameters, else the name of the case: `size 256, depth 4`."""
     swept = result.case.swept or result.case.parameters
     return ", ".join(f"{name} {value}" for name, value in swept.items()) or result.case.name
 
@@ -326,7 +331,7 @@ def _cell(comparison: Comparison) -> str:
 
 
 def _outcome(comparison: Comparison) -> str:
-    """Return the verdict, `noisy`, `invalid`, or `not compared`."""
+    """Return in one or two words how the comparison ended: its verdict, `noisy`, `invalid`, or `not compared`."""
     if comparison.noisy:
         return "noisy"
     if comparison.invalid:

@@ -4,6 +4,7 @@ A launch document comes from a process that ran user code, so documents that are
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -25,16 +26,21 @@ class LaunchSeries:
     """False if `seconds` are only quantiles."""
 
 
-def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]]:
-    """Return the launches of each variant, in the order of their rounds."""
-    launches: dict[str, list[LaunchSeries]] = {}
+def read_launches(documents: Iterable[str]) -> tuple[LaunchRecord, ...]:
+    """Return the records in these JSON texts, without those that are not valid."""
+    records = []
     for document in documents:
-        try:
-            launch = LaunchRecord.model_validate_json(document)
-        except ValidationError:
-            continue
+        with suppress(ValidationError):
+            records.append(LaunchRecord.model_validate_json(document))
+    return tuple(records)
+
+
+def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]]:
+    """Return the launches of each variant that these JSON texts record, in the order of their rounds."""
+    launches: dict[str, list[LaunchSeries]] = {}
+    for launch in read_launches(documents):
         value = launch.seconds()
-        # Without parity, the outputs were not compared.
+        # Without parity, the outputs were not compared, and the launch does not count.
         if value is not None and launch.parity is not None:
             seconds = tuple(block.seconds / block.units for block in launch.blocks)
             launches.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds, value))

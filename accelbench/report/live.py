@@ -73,9 +73,12 @@ def display(console: Console, clock: Clock = time.monotonic) -> Display:
 
 
 def plan(case: Case) -> str:
-    """Describe a case's variants, rounds and time limit in one line."""
-    measurement, names = case.measurement, ", ".join(variant.name for variant in case.variants)
-    rounds = " to ".join(str(count) for count in sorted({measurement.rounds_min, measurement.rounds_max}))
+    """Describe a case's variants, rounds and time limit in one line: `a, b: 5 to 20 rounds, at most 10 min 00 s`."""
+    measurement = case.measurement
+    names = ", ".join(variant.name for variant in case.variants)
+    rounds = f"{measurement.rounds_min}"
+    if measurement.rounds_max != measurement.rounds_min:
+        rounds += f" to {measurement.rounds_max}"
     texts = [
         f"{names}: {rounds} rounds",
         stop_condition(case),
@@ -85,7 +88,7 @@ def plan(case: Case) -> str:
 
 
 def stop_condition(case: Case) -> str:
-    """Say how narrow every interval must be to end the rounds early."""
+    """Return what ends the rounds early: `until intervals are within ±1 %`; empty if their number is fixed."""
     measurement = case.measurement
     if measurement.rounds_min >= measurement.rounds_max:
         return ""
@@ -94,7 +97,7 @@ def stop_condition(case: Case) -> str:
 
 
 def failure_text(reason: FailureReason, case: Case | None) -> str:
-    """Return `failed: REASON` or `not compiled: REASON`."""
+    """Return `failed: REASON`, or `not compiled: REASON` in a case that is only compiled for a target."""
     is_compile_only = case is not None and bool(case.accelerator.target)
     return f"{'not compiled' if is_compile_only else 'failed'}: {reason}"
 
@@ -131,8 +134,7 @@ class Lines:
             outcome = self._outcome(event)
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
         elif isinstance(event, LaunchStarted):
-            for line in self._explain_more_rounds():
-                self._print(line)
+            self._explain_more_rounds()
         elif isinstance(event, RoundFinished):
             self._finish_round(event)
         elif isinstance(event, MachineSeen):
@@ -154,28 +156,33 @@ class Lines:
             for line in round_lines(event):
                 self._print(f"after round {event.round}: {line}")
 
-    def _explain_more_rounds(self) -> Iterator[str]:
-        """Explain, once per case, why more rounds than the minimum start."""
+    def _explain_more_rounds(self) -> None:
+        """Print, once per case, why rounds continue after the minimum number of valid rounds."""
         if self._case is None or self._rounds_explained or self._valid_rounds < self._case.measurement.rounds_min:
             return
         self._rounds_explained = True
-        if goal := stop_condition(self._case):
-            yield f"measuring continues {goal}, or until {self._case.measurement.rounds_max} rounds are done"
+        condition = stop_condition(self._case)
+        if condition:
+            maximum = self._case.measurement.rounds_max
+            self._print(f"measuring continues {condition}, or until {maximum} rounds are done")
 
-    def _disturbance_lines(self, event: RoundFinished) -> tuple[str, ...]:
-        """Describe a disturbed round; explain only the first one of a case."""
-        disturbances = event.quarantined or event.noisy
-        if not disturbances:
-            return ()
+    def _disturbance_lines(self, event: RoundFinished) -> list[str]:
+        """Describe a disturbed round; nothing if it was quiet. The reason is given for the first one of a case only."""
         if event.quarantined:
+            reasons = event.quarantined
             line = f"round {event.round} is discarded for every variant, and measured again if there is time"
-        else:
+        elif event.noisy:
+            reasons = event.noisy
             line = f"round {event.round} was disturbed, and counts because noise is accepted"
+        else:
+            return []
         if self._disturbance_explained:
-            return (line,)
+            return [line]
         self._disturbance_explained = True
-        line = f"{line}: {disturbances[0]}"
-        return (line, event.advice) if event.quarantined and event.advice else (line,)
+        lines = [f"{line}: {reasons[0]}"]
+        if event.quarantined and event.advice:
+            lines.append(event.advice)
+        return lines
 
     def tick(self) -> None:
         """Print nothing."""
@@ -250,20 +257,26 @@ class LiveTable:
         if self._progress is None:
             return Text()
         now = self._clock()
-        remaining_time = remaining(self._progress, now)
-        cases_left = self._case_count - self._case_number
-        if remaining_time is not None and cases_left > 0:
+        case_remaining = remaining(self._progress, now)
+        run_remaining = None
+        if case_remaining is not None:
             elapsed = now - self._progress.started
-            remaining_time = remaining_run(remaining_time, elapsed, self._case_durations, cases_left)
-        return frame(self._progress, now, remaining_time, case_number=self._case_number, case_count=self._case_count)
+            cases_left = self._case_count - self._case_number
+            run_remaining = remaining_run(case_remaining, elapsed, self._case_durations, cases_left)
+        return frame(self._progress, now, run_remaining, case_number=self._case_number, case_count=self._case_count)
 
 
 def frame(
-    progress: Progress, now: float, remaining_time: Remaining | None, *, case_number: int, case_count: int
+    progress: Progress, now: float, run_remaining: Remaining | None, *, case_number: int, case_count: int
 ) -> RenderableType:
-    """Draw one frame of the table.
+    """Draw one frame: the case's title, a row for each variant, the phases of a launch, and the status.
 
-    `remaining_time` is for the whole run, not for this case.
+    Args:
+        progress: The state of the current case.
+        now: Seconds of the clock that `progress` uses.
+        run_remaining: Time left for the whole run; None if it is not known yet.
+        case_number: Number of the current case, from 1.
+        case_count: Number of cases in the run.
     """
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", width=1)
@@ -282,10 +295,10 @@ def frame(
     if case_count > 1:
         heading.append(f"  case {case_number} of {case_count}", style="dim")
     lines = [_phases(progress.phase), *_disturbance_texts(progress)]
-    goal = stop_condition(progress.case)
-    if goal and not progress.case.accelerator.target:  # a case for a target is compiled and not measured
-        lines.append(Text(f"measuring {goal}", style="dim"))
-    return Group(heading, Text(), table, Text(), *lines, _status_line(progress, now, remaining_time))
+    condition = stop_condition(progress.case)
+    if condition and not progress.case.accelerator.target:  # a case for a target is compiled and not measured
+        lines.append(Text(f"measuring {condition}", style="dim"))
+    return Group(heading, Text(), table, Text(), *lines, _status_line(progress, now, run_remaining))
 
 
 def _disturbance_texts(progress: Progress) -> tuple[Text, ...]:
@@ -297,27 +310,30 @@ def _disturbance_texts(progress: Progress) -> tuple[Text, ...]:
 
 
 def round_lines(finished: RoundFinished) -> Iterator[str]:
-    """Yield a line for each variant, as `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
+    """Yield a line for each variant that has news, as `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
     comparisons = {comparison.variant: comparison for comparison in finished.comparisons}
     seconds = {time.variant: None if time.seconds is None else float(time.seconds) for time in finished.times}
-    baseline = next((name for name in seconds if name not in comparisons), "")  # it is not compared with itself
+    # The event does not name the baseline: it is the variant that is not compared.
+    baseline = next((name for name in seconds if name not in comparisons), "")
     digits = time_digits(seconds, finished.comparisons, baseline)
-    for time_now in finished.times:
-        variant = time_now.variant
+    for variant_time in finished.times:
         texts = []
-        if variant_seconds := seconds[variant]:
+        if variant_seconds := seconds[variant_time.variant]:
             texts.append(figures.seconds(variant_seconds, digits))
-        comparison = comparisons.get(variant)
-        if time_now.invalid:
-            texts.append(f"invalid: {', '.join(time_now.invalid)}")
+        comparison = comparisons.get(variant_time.variant)
+        if variant_time.invalid:
+            texts.append(f"invalid: {', '.join(variant_time.invalid)}")
         elif comparison is not None and (comparison.speedup or comparison.invalid):
             texts.append(estimate_text(comparison))
         if texts:
-            yield f"{variant}: {', '.join(texts)}"
+            yield f"{variant_time.variant}: {', '.join(texts)}"
 
 
 def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[SpeedupEstimate], baseline: str) -> int:
-    """Return the number of digits with which times agree with shown speedups."""
+    """Return how many digits of times to show, so that the shown times, divided, give the shown speedups.
+
+    `seconds` has each variant's time, or None; the comparisons are with the variant named `baseline`.
+    """
     baseline_seconds = seconds.get(baseline)
     quotients = []
     for comparison in comparisons:
@@ -350,7 +366,7 @@ def _cells(state: VariantState, progress: Progress, digits: int) -> tuple[Render
 
 
 def _mark(state: VariantState, progress: Progress) -> Text:
-    """Mark a variant as failed, running, or launched in this round."""
+    """Return the sign in front of a variant: `✗` failed, `●` running, `·` launched in this round, or a space."""
     if state.failure is not None:
         return Text("✗", style=BAD)
     if progress.running_variant == state.variant:
@@ -375,21 +391,21 @@ def _finding(state: VariantState, progress: Progress) -> Text:
 
 
 def _phases(current: Phase | None) -> Text:
-    """List the phases of a launch in one line; colours show its progress."""
-    line = Text()
-    is_earlier = current is not None
-    for phase in PHASES:
-        if line:
-            line.append(" > ", style="dim")
-        if phase == current:
-            line.append(phase, style="bold cyan")
-            is_earlier = False
+    """List the phases of a launch in one line: earlier ones are green, the current one is bold, later ones are dim.
+
+    Between launches `current` is None, and all of them are dim.
+    """
+    finished_count = 0 if current is None else PHASES.index(current)
+    texts = []
+    for index, phase in enumerate(PHASES):
+        if index < finished_count:
+            texts.append(Text(phase, style="green"))
         else:
-            line.append(phase, style="green" if is_earlier else "dim")
-    return line
+            texts.append(Text(phase, style="bold cyan" if phase == current else "dim"))
+    return Text(" > ", style="dim").join(texts)
 
 
-def _status_line(progress: Progress, now: float, remaining_time: Remaining | None) -> RenderableType:
+def _status_line(progress: Progress, now: float, run_remaining: Remaining | None) -> RenderableType:
     """Return the round, the elapsed time, a progress bar and the remaining time.
 
     Discarded rounds do not advance the bar, because they are measured again.
@@ -401,7 +417,8 @@ def _status_line(progress: Progress, now: float, remaining_time: Remaining | Non
     if is_in_round and active_states:  # each launch of this round advances the bar by a fraction of a round
         launches = sum(state.last_round == progress.round for state in active_states)
         completed_rounds += launches / len(active_states)
-    rounds = f"round {max(1, progress.round - progress.discarded_rounds)} of {measurement.rounds_min}"
+    round_number = max(1, progress.round - progress.discarded_rounds)  # 0 before the first round
+    rounds = f"round {round_number} of {measurement.rounds_min}"
     if measurement.rounds_max > measurement.rounds_min:
         rounds += f" to {measurement.rounds_max}"
     if progress.discarded_rounds:
@@ -409,14 +426,14 @@ def _status_line(progress: Progress, now: float, remaining_time: Remaining | Non
     line = Table.grid(padding=(0, 2, 0, 0))
     bar = ProgressBar(total=measurement.rounds_max, completed=completed_rounds, width=BAR_WIDTH)
     elapsed = figures.duration(now - progress.started)
-    line.add_row(rounds, elapsed, bar, Text(time_left(remaining_time), style="dim"))
+    line.add_row(rounds, elapsed, bar, Text(time_left(run_remaining), style="dim"))
     return line
 
 
-def time_left(remaining_time: Remaining | None) -> str:
-    """Format the estimated remaining time."""
-    if remaining_time is None:
+def time_left(run_remaining: Remaining | None) -> str:
+    """Format the estimated remaining time: `45 s to 2 min 05 s left`; None means that no launch has ended yet."""
+    if run_remaining is None:
         return "time left: known after the first launch"
-    minimum = figures.duration(remaining_time.minimum_seconds)
-    maximum = figures.duration(remaining_time.maximum_seconds)
+    minimum = figures.duration(run_remaining.minimum_seconds)
+    maximum = figures.duration(run_remaining.maximum_seconds)
     return f"{minimum} left" if minimum == maximum else f"{minimum} to {maximum} left"

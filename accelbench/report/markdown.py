@@ -110,10 +110,7 @@ class RawMarkdown(str):
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
-    """Return a Markdown table.
-
-    `right` has the indices of the columns that are aligned right.
-    """
+    """Return a Markdown table; `right` has the indices of the columns that are aligned at the right."""
     rule = [RawMarkdown("---:" if index in right else "---") for index in range(len(header))]
     return "\n".join(_row(cells) for cells in (header, rule, *rows))
 
@@ -130,6 +127,7 @@ def _cell(text: str) -> str:
 
 def escape(text: str) -> str:
     """Escape markup and HTML, so that Markdown shows exactly this text."""
+    # A backslash goes between the digits of a list item, if there are any (\1), and the markup (\2).
     return _BLOCK.sub(r"\1\\\2", _inline(text))
 
 

@@ -1,7 +1,7 @@
 """Derive the progress of a case from the runner's events, and estimate its remaining time. Callers pass the time."""
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accelbench.api.case import Case
@@ -77,7 +77,7 @@ def begin(case: Case, now: float) -> Progress:
 
 
 def advance(progress: Progress, event: Event, now: float) -> Progress:
-    """Return the progress after an event that happens at the time `now`."""
+    """Return the progress after an event of the runner that arrives at `now`, in seconds of the progress' clock."""
     if isinstance(event, LaunchStarted):
         return replace(progress, round=event.round, running_variant=event.variant, launch_started=now, phase=None)
     if isinstance(event, PhaseReached):
@@ -89,6 +89,7 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
         if not event.unfinished:  # an unfinished launch does not count
             states = tuple(_after_launch(state, event) if state.variant == event.variant else state for state in states)
         return replace(progress, states=states, running_variant=None, phase=None, last_launch_ended=now)
+    # The only other kind of event is `RoundFinished`.
     return _after_round(progress, event, now)
 
 
@@ -104,7 +105,7 @@ def _after_launch(state: VariantState, event: LaunchFinished) -> VariantState:
 
 
 def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progress:
-    """Return the progress after a round."""
+    """Return the progress after a round has been judged: it counts, or it was disturbed and is discarded."""
     rounds_complete, discarded_rounds = progress.rounds_complete, progress.discarded_rounds
     if event.quarantined:
         discarded_rounds += 1
@@ -130,7 +131,7 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
 
 
 def _state_after_round(state: VariantState, event: RoundFinished) -> VariantState:
-    """Return the state with the event's time and comparison, if it has them."""
+    """Return the variant's state with its new time and comparison; what the event lacks stays as it was."""
     comparison = next((item for item in event.comparisons if item.variant == state.variant), state.comparison)
     time = next((item for item in event.times if item.variant == state.variant), None)
     if time is None:
@@ -140,7 +141,7 @@ def _state_after_round(state: VariantState, event: RoundFinished) -> VariantStat
 
 
 def remaining(progress: Progress, now: float) -> Remaining | None:
-    """Estimate the seconds until the minimum and the maximum number of rounds."""
+    """Estimate the seconds until the minimum and the maximum number of rounds; None before the first launch ends."""
     durations = [seconds for state in progress.states for seconds in state.wall_seconds]
     if not durations:
         return None
@@ -152,14 +153,10 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
 
     current_round_seconds = 0.0
     started_rounds = progress.rounds_complete
-    if progress.rounds_complete + progress.discarded_rounds < progress.round:  # a round is not judged yet
+    is_in_round = progress.rounds_complete + progress.discarded_rounds < progress.round
+    if is_in_round:
         started_rounds += 1
-        # These variants have not finished their launch of this round.
-        waiting_states = [state for state in active_states if state.last_round < progress.round]
-        current_round_seconds = judge_seconds + sum(launch_seconds[state.variant] for state in waiting_states)
-        if progress.running_variant in launch_seconds:
-            # A launch may take longer than expected: then assume that it ends now.
-            current_round_seconds -= min(now - progress.launch_started, launch_seconds[progress.running_variant])
+        current_round_seconds = _rest_of_launches(progress, now, launch_seconds) + judge_seconds
     measurement = progress.case.measurement
     rounds_min, rounds_max = measurement.rounds_min, measurement.rounds_max
     if progress.case.accelerator.target is not None:
@@ -170,17 +167,34 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
     return Remaining(min(limit, minimum_seconds), min(limit, maximum_seconds))
 
 
-def remaining_run(case: Remaining, elapsed: float, finished: Iterable[float], cases_left: int) -> Remaining:
-    """Estimate the remaining seconds of a run.
+def _rest_of_launches(progress: Progress, now: float, expected_seconds: Mapping[str, float]) -> float:
+    """Return the seconds until the launches of the current round have ended.
 
-    `finished` has the durations of earlier cases.
+    `expected_seconds` has how long a launch of each variant that has not failed takes.
     """
-    durations = tuple(finished)
-    if durations:
-        shortest_case = longest_case = statistics.fmean(durations)
+    unfinished = [state.variant for state in progress.states if state.last_round < progress.round]
+    rest = sum(expected_seconds[variant] for variant in unfinished if variant in expected_seconds)
+    running = progress.running_variant
+    if running is not None and running in expected_seconds:
+        # A launch may take longer than expected: then assume that it ends now.
+        rest -= min(now - progress.launch_started, expected_seconds[running])
+    return rest
+
+
+def remaining_run(
+    case_remaining: Remaining, elapsed_seconds: float, case_durations: Sequence[float], cases_left: int
+) -> Remaining:
+    """Estimate the remaining seconds of a run: those of the current case and of the `cases_left` cases after it.
+
+    A later case is expected to take as long as the finished ones on average (`case_durations`, in seconds). If none has
+    finished, it is expected to take as long as the whole current case, which began `elapsed_seconds` ago.
+    """
+    if case_durations:
+        shortest_case = longest_case = statistics.fmean(case_durations)
     else:
-        shortest_case = elapsed + case.minimum_seconds
-        longest_case = elapsed + case.maximum_seconds
+        shortest_case = elapsed_seconds + case_remaining.minimum_seconds
+        longest_case = elapsed_seconds + case_remaining.maximum_seconds
     return Remaining(
-        case.minimum_seconds + cases_left * shortest_case, case.maximum_seconds + cases_left * longest_case
+        minimum_seconds=case_remaining.minimum_seconds + cases_left * shortest_case,
+        maximum_seconds=case_remaining.maximum_seconds + cases_left * longest_case,
     )

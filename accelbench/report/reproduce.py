@@ -14,7 +14,7 @@ END = "END-OF-MANIFEST"
 
 
 def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
-    """Return a shell command that runs the manifest."""
+    """Return a shell command that runs the manifest; `processors` is the value of its option, or None without it."""
     manifest_text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
     script = manifest["spec"]["workload"].get("script")
     file = Script.model_validate(script).file_name if script else ""
@@ -24,12 +24,13 @@ def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
 
 
 def processors_option(result: Result) -> int | None:
-    """Return the value of `--processors` that repeats the run, if it needs one."""
+    """Return the value of `--processors` that repeats the run; None if it needs no such option."""
     entries = result.fingerprint
     used, installed = entries.get("cpusUsed", ""), entries.get("cpus", "")
-    if not used.isdecimal() or "cpuLimit" in entries or used == installed:
+    if not used.isdecimal() or used == installed:
         return None
-    return int(used)
+    # A container's CPU limit, not the option, determined how many were used.
+    return None if "cpuLimit" in entries else int(used)
 
 
 def of_run(run: BenchmarkRun) -> dict[str, Any]:
@@ -74,13 +75,16 @@ def of_case(case: Case) -> dict[str, Any]:
 
 
 def _settings(measurement: CaseMeasurement) -> dict[str, Any]:
-    """Return the settings that a run and a case have in common."""
+    """Return the settings that a run and a case have in common, without those that have their default values.
+
+    Precision and seed are always among them: a reader wants to see them.
+    """
     shared = measurement.model_dump(by_alias=True, include=set(MeasurementSettings.model_fields), exclude_defaults=True)
-    return {"precision": measurement.precision, "seed": measurement.seed} | shared
+    return {"precision": measurement.precision, "seed": measurement.seed, **shared}
 
 
 def _variant(variant: CaseVariant) -> dict[str, Any]:
-    """Return a variant for a manifest, without redundant fields."""
+    """Return a variant as in a manifest, without fields that are empty or repeat another one."""
     document: dict[str, Any] = {"use": variant.use}
     if variant.name != variant.use:
         document["name"] = variant.name

@@ -41,8 +41,10 @@ class Table:
 
     def with_verdict_first(self) -> "Table":
         """Return the table with the verdict as second column, for narrow screens."""
-        others = sorted(range(1, len(self.columns)), key=lambda index: self.columns[index].kind != "verdict")
-        return self._with_columns([0, *others])
+        indices = range(1, len(self.columns))
+        verdicts = [index for index in indices if self.columns[index].kind == "verdict"]
+        others = [index for index in indices if index not in verdicts]
+        return self._with_columns([0, *verdicts, *others])
 
     def _with_columns(self, indices: Iterable[int]) -> "Table":
         """Return the table with the columns of these indices, in this order."""
@@ -55,6 +57,6 @@ class Table:
 
 
 def make_table(caption: str, columns: Iterable[TableColumn], rows: Iterable[tuple[str, ...]]) -> Table | None:
-    """Return the table without empty columns; None if only the first has text."""
+    """Return the table without empty columns; None if at most the first column has text."""
     table = Table(caption, tuple(columns), tuple(rows)).without_empty_columns()
     return table if len(table.columns) > 1 else None

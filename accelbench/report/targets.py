@@ -111,8 +111,9 @@ def programs(results: Sequence[Result]) -> Table | None:
             continue
         texts = _NumberTexts(variant, compiled)
         contents = (texts.count("program_size"), texts.count("kernels"), texts.count("fusions"), collectives(variant))
-        # PyTorch's programs are dispatched and not compiled, so no compiler took time or memory.
-        compiler = ("", "") if compiled.dispatched else (compile_time(variant), texts.size("compile_peak_memory_bytes"))
+        compiler = (compile_time(variant), texts.size("compile_peak_memory_bytes"))
+        if compiled.dispatched:  # as PyTorch's programs: no compiler took time or memory
+            compiler = ("", "")
         rows.append((target, variant.name, *contents, *compiler))
     return make_table("The program, each instruction once, and what compiling took", columns, rows)
 
@@ -169,7 +170,7 @@ def label(result: Result) -> str:
 
 
 def bar(used_bytes: int | None, device_bytes: int | None) -> str:
-    """Draw the used share of a device's memory, as `██████░░░░░░ 50 %`."""
+    """Draw the used share of a device's memory: `██████░░░░░░ 50 %`, `████████████▶ 150 %`; empty if not known."""
     if used_bytes is None or not device_bytes:
         return ""
     filled_cells = round(BAR_WIDTH * used_bytes / device_bytes)
@@ -180,7 +181,7 @@ def bar(used_bytes: int | None, device_bytes: int | None) -> str:
 
 
 def collectives(variant: VariantResult) -> str:
-    """Return a program's collective operations, as `2 all-reduce (4.19 MB)`."""
+    """Return a program's collective operations with their bytes, as `2 all-reduce (4.19 MB)`; empty if not counted."""
     numbers = variant.numbers
     if numbers.collectives is None:
         return ""
@@ -194,13 +195,15 @@ def collectives(variant: VariantResult) -> str:
 
 
 def flops(variant: VariantResult) -> str:
-    """Return the floating-point operations of one call, as `26.8 G`."""
+    """Return the number of floating-point operations of one call, as `26.8 G`; empty if not counted."""
     flops_per_call = variant.numbers.flops_per_call
-    return "" if flops_per_call is None else figures.quantity(flops_per_call, "").strip()
+    if flops_per_call is None:
+        return ""
+    return figures.quantity(flops_per_call, "").strip()  # below 1,000 there is no prefix, and a space at the end
 
 
 def compile_time(variant: VariantResult) -> str:
-    """Return the median time of the compile phase as text."""
+    """Format the median time of the compile phase; empty if there is none."""
     phase_time = next((time for time in variant.phases if time.phase == "compile"), None)
     return figures.seconds(float(phase_time.median_seconds)) if phase_time else ""
 
@@ -226,14 +229,14 @@ class _NumberTexts:
 
     def _sign(self, field: str) -> str:
         """Return `≈` if the number is an estimate, else an empty text."""
-        alias = type(self._numbers).model_fields[field].alias
+        alias = type(self._numbers).model_fields[field].alias  # estimates have the names of the JSON document
         return ESTIMATE if alias in self._estimates else ""
 
 
 def _programs(results: Sequence[Result]) -> Iterator[tuple[str, VariantResult, CompiledVariant | None]]:
-    """Yield a case's label, a variant and its program, for each variant.
+    """Yield (label of the case, variant, program of the variant) for each variant of each case.
 
-    The program is None if it was not compiled.
+    The program is None if the variant was not compiled.
     """
     for result in results:
         programs = {compiled.variant: compiled for compiled in result.compiled}

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement, measure_renderables
@@ -42,8 +43,25 @@ MARKS: dict[CheckOutcome, tuple[str, str]] = {
 """Mark of the whole certificate; it is green only if every check passed."""
 NEEDS_ROUNDS = ("✓", "")
 """Mark of a certificate whose only open checks need more rounds: no warning, and no green either."""
-LAYOUTS = ((2, True, True), (2, False, False), (1, False, False), (2, True, False), (1, True, False))
-"""Layouts of a table, the best first: gap between columns, True if lines may break, True if intervals are drawn."""
+
+
+class Layout(NamedTuple):
+    """Define one way to fit a table into the width of the console."""
+
+    gap: int
+    """Number of spaces between columns."""
+    may_break_lines: bool
+    draws_intervals: bool
+
+
+LAYOUTS = (
+    Layout(gap=2, may_break_lines=True, draws_intervals=True),
+    Layout(gap=2, may_break_lines=False, draws_intervals=False),
+    Layout(gap=1, may_break_lines=False, draws_intervals=False),
+    Layout(gap=2, may_break_lines=True, draws_intervals=False),
+    Layout(gap=1, may_break_lines=True, draws_intervals=False),
+)
+"""Layouts of a table, the best first."""
 UNBOUNDED = 1000
 """Width that is enough for any table."""
 
@@ -95,7 +113,7 @@ def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> R
 
 
 def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
-    """Return the table of observations; rows are yellow where launches differ."""
+    """Return the table of observations, yellow where launches differ; the first row of each variant names it."""
     table = _table()
     table.add_column("variant", overflow="fold")
     table.add_column("observed", no_wrap=True)
@@ -145,7 +163,7 @@ class _Column:
     """True if a cell must be on one line; the heading may be on several."""
 
     def widths(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Return the width that splits no word, and the width that breaks no line."""
+        """Return the column's minimum width, at which no word is split, and its maximum, at which no line breaks."""
         column_widths = measure_renderables(console, options, (self.heading, *self.cells))
         if not self.nowrap or not self.cells:
             return column_widths
@@ -155,9 +173,9 @@ class _Column:
 
 
 def distribute(columns: Sequence[Measurement], total_width: int) -> list[int]:
-    """Divide `total_width` among the columns.
+    """Divide `total_width` characters among columns with these minimum and maximum widths; return a width for each.
 
-    The narrowest columns grow first.
+    Each column begins at its minimum. Then the narrowest column that is below its maximum gets the next character.
     """
     widths = [column.minimum for column in columns]
     for _ in range(total_width - sum(widths)):
@@ -179,20 +197,20 @@ class FittedTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table in the first of `LAYOUTS` that fits, else as lists."""
         may_draw_intervals = options.max_width >= MINIMUM_PLOT_WIDTH and any(self.table.intervals)
-        for gap, may_break_lines, draws_intervals in LAYOUTS:
-            if draws_intervals and not may_draw_intervals:
+        for layout in LAYOUTS:
+            if layout.draws_intervals and not may_draw_intervals:
                 continue
-            columns = self._columns(draws_intervals=draws_intervals)
+            columns = self._columns(draws_intervals=layout.draws_intervals)
             widths = [column.widths(console, options.update(width=UNBOUNDED)) for column in columns]
-            needed_width = sum(width.minimum if may_break_lines else width.maximum for width in widths)
-            available_width = options.max_width - gap * (len(columns) - 1)
+            needed_width = sum(width.minimum if layout.may_break_lines else width.maximum for width in widths)
+            available_width = options.max_width - layout.gap * (len(columns) - 1)
             if needed_width <= available_width:
-                yield self._rich_table(columns, distribute(widths, available_width), gap)
+                yield self._rich_table(columns, distribute(widths, available_width), layout.gap)
                 return
         yield from self._lists()
 
     def _rich_table(self, columns: Sequence[_Column], widths: Sequence[int], gap: int) -> RichTable:
-        """Return a table with these widths; those that rich chooses would split words."""
+        """Return the table with columns of these widths: rich itself would choose widths that split words."""
         table = _table(gap)
         for column, width in zip(columns, widths, strict=True):
             table.add_column(column.heading, justify="right" if column.number else "left", overflow="fold", width=width)
@@ -236,8 +254,9 @@ class FittedTable:
 
 
 def _style(column: TableColumn, text: str) -> str:
-    """Return the style of a cell; an unknown verdict looks like a failure."""
+    """Return rich's style of a cell."""
     if column.kind == "verdict":
+        # A text that is no verdict says why there is none, as `invalid: parity`.
         return VERDICT_STYLES.get(text, BAD)
     return "dim" if column.kind == "aside" else ""
 
@@ -285,7 +304,7 @@ def _table(gap: int = 2) -> RichTable:
 
 
 def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> RenderableType:
-    """Return the report of several cases; compiled ones share one at the end."""
+    """Return the reports of measured cases one below the other, then one report of all cases that were compiled."""
     measured_reports: list[RenderableType] = []
     compiled_cases = []
     for result, outcomes in results:
@@ -334,14 +353,14 @@ class Axis:
 
 
 def axis_for(intervals: Sequence[Bounds], width: int) -> Axis:
-    """Return an axis of `width` characters that shows 1 and all intervals."""
+    """Return an axis of `width` characters on which a speedup of 1 and all these intervals fit."""
     lower = min([1.0, *(bounds.lower for bounds in intervals)])
     upper = max([1.0, *(bounds.upper for bounds in intervals)])
     return Axis(lower / AXIS_MARGIN, upper * AXIS_MARGIN, width)
 
 
 def draw_interval(bounds: Bounds, axis: Axis) -> str:
-    """Draw an interval as text: `│` is 1, `●` the estimate, `━` the interval."""
+    """Draw an interval as a line of text, such as `  │   ━━●━━  `: `│` is at 1, `●` at the estimate."""
     line = [" "] * axis.width
     line[axis.column(1.0)] = "│"
     first, last = axis.column(bounds.lower), axis.column(bounds.upper)

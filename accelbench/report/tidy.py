@@ -13,7 +13,7 @@ FINDINGS = ("verdict", "noisy", "invalid", "seconds", "speedup", "speedupLower",
 
 
 def report(results: Iterable[Result]) -> str:
-    """Return CSV with a header and a row for each variant."""
+    """Return CSV with a header and, for each case, a row for each variant."""
     rows = [row for result in results for row in _rows(redact_invalid(result))]
     parameters = list(dict.fromkeys(name for row in rows for name in row if name.startswith("parameter.")))
     numbers = [number.name for number in MEASURED.values()]

@@ -83,8 +83,9 @@ def title(case: Case, *, all_cases: bool = False) -> str:
 
 
 def warning(result: Result) -> str:
-    """Return a warning if the result is incomplete or empty."""
+    """Return a warning that the result is incomplete or has no measurement; empty if there is nothing to warn about."""
     if result.complete:
+        # Without a table, the summary says why there is none, as `no valid round (interrupted)`.
         return measurement_summary(result) if nothing_measured(result) else ""
     reasons: dict[StopReason | None, str] = {
         StopReason.INTERRUPTED: "interrupted",
@@ -105,7 +106,7 @@ def nothing_measured(result: Result) -> bool:
 
 
 def sentences(result: Result) -> tuple[str, ...]:
-    """Return sentences about observations or comparisons."""
+    """Return at most a few sentences with the result's findings: what was observed, or how variants compare."""
     if nothing_measured(result):
         return ()
     if result.observations:
@@ -118,7 +119,7 @@ def sentences(result: Result) -> tuple[str, ...]:
 
 
 def _describe_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return at most `MAXIMUM_SENTENCES` texts about ranked comparisons."""
+    """Return at most `MAXIMUM_SENTENCES` texts about comparisons, which are sorted from fastest to slowest."""
     if len(comparisons) > 1 and all(comparison.invalid for comparison in comparisons):
         return _no_speedups(comparisons)
     if len(comparisons) <= MAXIMUM_SENTENCES:
@@ -127,9 +128,12 @@ def _describe_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 
 
 def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return at most three sentences about many ranked comparisons."""
-    ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
-    if not ranked:
+    """Return the fastest comparison's sentence, a count of the verdicts, and the slowest comparison's sentence.
+
+    The comparisons are sorted from fastest to slowest; those without a speedup are only counted.
+    """
+    with_speedup = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
+    if not with_speedup:
         return _no_speedups(comparisons)
     counts: Counter[str] = Counter(
         comparison.verdict or ("noisy" if comparison.noisy else "without a verdict") for comparison in comparisons
@@ -137,16 +141,16 @@ def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]
     kinds = ("faster", "slower", "equivalent", "inconclusive", "noisy", "without a verdict")
     verdicts = ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
     sentences = [
-        ranked[0].sentence,
+        with_speedup[0].sentence,
         f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {verdicts}.",
     ]
-    if len(ranked) > 1:
-        sentences.append(ranked[-1].sentence)
+    if len(with_speedup) > 1:
+        sentences.append(with_speedup[-1].sentence)
     return _without_repetitions(sentences)
 
 
 def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
-    """Remove sentences that an earlier text contains.
+    """Return the texts without the sentences that an earlier text contains, and without texts that this empties.
 
     Comparisons with the same baseline often repeat a sentence about this baseline.
     """
@@ -160,9 +164,10 @@ def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _no_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Say that no comparison is valid, and which checks failed.
+    """Say that no comparison is valid or has a verdict, and which checks failed.
 
-    The 2 in `drift (2)` is a number of comparisons.
+    For example `None of 3 comparisons with jax/jit is valid. The checks that failed: parity, drift (2).`: the check
+    parity failed for all three, and drift for two of them.
     """
     failed_checks = Counter(name for comparison in comparisons for name in comparison.invalid)
     if not failed_checks:
@@ -218,20 +223,30 @@ def compared_rows(result: Result) -> tuple[VariantRow, ...]:
 
 
 def tail_rows(result: Result) -> tuple[VariantRow, ...]:
-    """Return the rows for the 99th percentile of calls."""
-    percentiles = {}
+    """Return rows whose times and speedups are of the 99th percentile of calls, for the variants that have it.
+
+    A variant's percentile is the geometric mean over its launches, like its time in `variant_rows`.
+    """
+    p99_seconds = {}
     for variant in result.variants:
-        times = [float(launch.p99_seconds) for launch in variant.launches if launch.p99_seconds]
-        if times:
-            percentiles[variant.name] = geometric_mean(times)
-    rows = _rows(result, result.tail_comparisons, percentiles)
-    return tuple(row for row in rows if row.name in percentiles)
+        launch_seconds = [float(launch.p99_seconds) for launch in variant.launches if launch.p99_seconds]
+        if launch_seconds:
+            p99_seconds[variant.name] = geometric_mean(launch_seconds)
+    rows = _rows(result, result.tail_comparisons, p99_seconds)
+    return tuple(row for row in rows if row.name in p99_seconds)
 
 
 def _rows(
     result: Result, comparisons: Sequence[Comparison], seconds: Mapping[str, float | None]
 ) -> tuple[VariantRow, ...]:
-    """Return a row for each variant; shown times agree with shown speedups."""
+    """Return a row for each variant, the baseline first.
+
+    Args:
+        result: The result with the variants.
+        comparisons: Variants compared with the baseline, for the column of speedups.
+        seconds: The time to show for each variant; None if it has none. All are shown with so many digits that the
+            shown times, divided, give the shown speedups.
+    """
     quotients = []
     for comparison in comparisons:
         baseline_seconds, variant_seconds = seconds.get(comparison.baseline), seconds.get(comparison.variant)
@@ -256,13 +271,17 @@ def _has_unpaired_rounds(result: Result, comparison: Comparison) -> bool:
 
 def baseline_first(result: Result) -> tuple[VariantResult, ...]:
     """Return the variants: the baseline, then the others in the manifest's order."""
+    # False sorts before True, and `sorted` keeps the order of equal keys.
     return tuple(sorted(result.variants, key=lambda variant: variant.name != result.case.baseline))
 
 
 def _row(
     result: Result, variant: VariantResult, comparison: Comparison | None, seconds: float | None, digits: int
 ) -> VariantRow:
-    """Return a variant's row of the verdict table."""
+    """Return a variant's row of the verdict table, with its time in `digits` digits.
+
+    The spread of its launches is half of the range from the 5th to the 95th percentile, divided by the mean.
+    """
     spread = ""
     quantiles = variant.seconds
     if quantiles is not None and len(variant.launches) > 1:
@@ -278,7 +297,10 @@ def _row(
 
 
 def _verdict(result: Result, variant: VariantResult, comparison: Comparison | None) -> str:
-    """Return the verdict, or the reason why there is none."""
+    """Return the text of the variant's verdict: `faster`, `baseline`, `invalid: CHECK`, or why there is none.
+
+    `comparison` is with the baseline; None if the variant was not compared.
+    """
     if variant.failure is not None:
         return f"failed: {variant.failure.reason}"
     if variant.name == result.case.baseline:
@@ -303,12 +325,14 @@ def _why_no_interval(result: Result, comparison: Comparison) -> str:
 
 def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
     """Return everything that was observed, variant by variant."""
-    return tuple(
-        ObservationRow(observations.variant, found.name, found.text, differs=len(found.values) > 1)
-        for observations in result.observations
-        for found in observations.found
-        if not (found.name == "raisedCalls" and found.text == "0")  # another row has `raised: nothing`
-    )
+    rows = []
+    for observations in result.observations:
+        for observation in observations.found:
+            if observation.name == "raisedCalls" and observation.text == "0":
+                continue  # another row has `raised: nothing`
+            differs = len(observation.values) > 1
+            rows.append(ObservationRow(observations.variant, observation.name, observation.text, differs=differs))
+    return tuple(rows)
 
 
 def observation_table(result: Result) -> Table | None:
@@ -347,11 +371,13 @@ def remarks(result: Result) -> tuple[str, ...]:
 
 
 def _why_stopped(result: Result, stopped: StopReason) -> str:
-    """Return why there were no more rounds."""
+    """Return why there were no more rounds, in a few words; empty if there is nothing to add."""
     limit = f"{result.case.measurement.time_limit_seconds} s"
-    rounds = result.rounds + len(result.quarantined)
+    launched_rounds = result.rounds + len(result.quarantined)
     total_seconds = float(result.overhead.get("total", 0))
-    round_duration = f" (about {figures.duration(total_seconds / rounds)})" if rounds and total_seconds else ""
+    round_duration = ""
+    if launched_rounds and total_seconds:
+        round_duration = f" (about {figures.duration(total_seconds / launched_rounds)})"
     return {
         StopReason.TARGET_MET: "" if result.observations else "target met",
         StopReason.MAXIMUM_ROUNDS_REACHED: "the maximum",
@@ -393,9 +419,10 @@ def _describe_rounds(result: Result) -> str:
 
 
 def time_notes(result: Result) -> tuple[str, ...]:
-    """Return what the times mean, and a note on each unusual speedup.
+    """Return what the times mean, and a note on each speedup that is not the ratio of the shown times.
 
-    A speedup uses only rounds that both variants have; the times use all.
+    A speedup uses only the rounds that both variants have, but a variant's time uses all of its rounds. The note gives
+    the times over the common rounds.
     """
     if not any(variant.seconds for variant in result.variants):
         return ()

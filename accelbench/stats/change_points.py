@@ -62,31 +62,35 @@ def find_change_points(values: Sequence[float], *, minimum_change: float = 0.0) 
 
 
 def _limit_outliers(logarithms: Sequence[float]) -> list[float]:
-    """Limit each value to three standard deviations from the median of its neighbours."""
+    """Limit each value to three standard deviations from the median of itself and two neighbours on either side."""
     medians = [statistics.median(logarithms[max(0, index - 2) : index + 3]) for index in range(len(logarithms))]
     residuals = [value - median for value, median in zip(logarithms, medians, strict=True)]
-    # 1.4826 turns a median deviation into a standard deviation. 0.8: each value is one of
-    # the five in its median, which makes residuals smaller.
+    # The factor 1.4826 turns a median deviation of normal values into a standard deviation. Each value is one of the
+    # five in its median, which makes residuals smaller: by the factor 0.8.
     limit = 3 * 1.4826 * statistics.median(map(abs, residuals)) / 0.8
     return [median + max(-limit, min(limit, residual)) for median, residual in zip(medians, residuals, strict=True)]
 
 
 def _find_best_segments(logarithms: Sequence[float]) -> list[list[int]]:
-    """Return the ends of the best segments for 0, 1, 2, ... change points.
+    """Return the best division of the series for 0, 1, 2, ... change points, as the index after each segment's end.
 
-    The best have the smallest sum of squared residuals.
+    The best one has the smallest sum of squared deviations from the means of its segments.
     """
     import numpy as np
     import ruptures
 
     search = ruptures.KernelCPD(kernel="linear", min_size=MINIMUM_SEGMENT).fit(np.array(logarithms).reshape(-1, 1))
     maximum = min(MAXIMUM_CHANGE_POINTS, len(logarithms) // MINIMUM_SEGMENT - 1)
-    found = [search.predict(n_bkps=change_points) for change_points in range(1, maximum + 1)]
-    return [[len(logarithms)], *(list(map(int, ends)) for ends in found)]
+    undivided = [len(logarithms)]
+    divided = [search.predict(n_bkps=change_points) for change_points in range(1, maximum + 1)]
+    return [undivided, *([int(end) for end in ends] for ends in divided)]
 
 
 def _choose_segments(logarithms: Sequence[float], candidates: list[list[int]]) -> list[int]:
-    """Return the last candidate that is worth its penalty. `candidates[k]` has k change points."""
+    """Return the last candidate whose further change points reduce the squares by more than their penalty.
+
+    `candidates[k]` has the ends of the segments between k change points.
+    """
     chosen, chosen_count = candidates[0], 0
     for count, candidate in enumerate(candidates[1:], start=1):
         reduction = _sum_of_squares(logarithms, chosen) - _sum_of_squares(logarithms, candidate)
@@ -97,7 +101,7 @@ def _choose_segments(logarithms: Sequence[float], candidates: list[list[int]]) -
 
 
 def _residuals(logarithms: Sequence[float], ends: Sequence[int]) -> list[float]:
-    """Return each value's deviation from the mean of its segment."""
+    """Return each value's deviation from the mean of its segment; `ends` has the index after each segment."""
     segments = [logarithms[begin:end] for begin, end in itertools.pairwise([0, *ends])]
     return [value - math.fsum(segment) / len(segment) for segment in segments for value in segment]
 
@@ -108,9 +112,9 @@ def _sum_of_squares(logarithms: Sequence[float], ends: Sequence[int]) -> float:
 
 
 def _long_run_variance(logarithms: Sequence[float], ends: Sequence[int]) -> float:
-    """Return the variance of the residuals, corrected for their lag-1 correlation.
+    """Return the variance of the residuals times (1 + r) / (1 - r), where r is their lag-1 correlation.
 
-    Divided by n, this is the variance of the mean of n correlated results.
+    Divided by n, this is the variance of the mean of n results of an autoregressive process of order 1.
     """
     residuals = _residuals(logarithms, ends)
     degrees_of_freedom = len(logarithms) - len(ends)

@@ -56,7 +56,10 @@ def log_change(values: Sequence[float]) -> float:
 
 
 def trend(values: Sequence[float]) -> float:
-    """Return the first cosine coefficient of the ranks, relative to the next six. It is positive if the values grow."""
+    """Return the first cosine coefficient of the ranks, over the root mean square of the next six.
+
+    It is positive if the values grow, and infinite if the next six are 0.
+    """
     from scipy.fft import dct  # imported here, as most importers of this module do not need scipy
     from scipy.stats import rankdata
 
@@ -72,7 +75,7 @@ def trend(values: Sequence[float]) -> float:
 
 
 def launch_drift(values: Sequence[float]) -> Drift | None:
-    """Return how the block times of one launch drift. `values` are seconds per unit in order of time."""
+    """Return how one launch's seconds per unit of work, in order of time, drift; None if there are fewer than two."""
     if len(values) < 2:  # noqa: PLR2004 - a half needs a block
         return None
     evident = None
@@ -82,7 +85,7 @@ def launch_drift(values: Sequence[float]) -> Drift | None:
 
 
 def common_drift(log_changes: Sequence[float]) -> float | None:
-    """Return the mean of `log_changes` if it differs significantly from 0."""
+    """Return the mean of the launches' `log_changes` if it differs significantly from 0; else None."""
     count = len(log_changes)
     if count < MINIMUM_LAUNCHES:
         return None

@@ -26,7 +26,7 @@ class Gap:
     launches_above: int
 
     def sentence(self, variant: str) -> str:
-        """Say that launches come in two groups, or that a few are exceptions."""
+        """Say that launches come in two groups, or that a few, at most a fifth, are exceptions."""
         total = self.launches_below + self.launches_above
         factor = f"{self.above / self.below:.3g}"
         smaller_group = min(self.launches_below, self.launches_above)
@@ -58,14 +58,14 @@ def find_gap(launch_seconds: Sequence[float], minimum_difference: float) -> Gap 
     values = sorted(launch_seconds)
     logarithms = [math.log(value) for value in values]
     widths = [after - before for before, after in itertools.pairwise(logarithms)]
-    widest = widths.index(max(widths))
+    below = widths.index(max(widths))  # index of the last value below the widest gap
     # By chance, one sample in a hundred has a wider gap.
     maximum_by_chance = gap_limit(len(values)) * (logarithms[-1] - logarithms[0])
-    if widths[widest] <= max(math.log1p(minimum_difference), maximum_by_chance):
+    if widths[below] <= max(math.log1p(minimum_difference), maximum_by_chance):
         return None
     return Gap(
-        below=values[widest],
-        above=values[widest + 1],
-        launches_below=widest + 1,
-        launches_above=len(values) - widest - 1,
+        below=values[below],
+        above=values[below + 1],
+        launches_below=below + 1,
+        launches_above=len(values) - below - 1,
     )

@@ -21,15 +21,17 @@ def lag_one_correlation(values: Sequence[float]) -> float:
 
 def correlation_limit(count: int) -> float:
     """Return the 99th percentile of the lag-1 correlation of `count` independent values."""
-    # The mean is -1 / count; both are from Kendall, Stuart and Ord, volume 3.
-    deviation = (count - 2) / (count * math.sqrt(count - 1))
-    return THRESHOLD_DEVIATIONS * deviation - 1 / count
+    # Mean and standard deviation are from Kendall, Stuart and Ord, volume 3.
+    mean = -1 / count
+    standard_deviation = (count - 2) / (count * math.sqrt(count - 1))
+    return mean + THRESHOLD_DEVIATIONS * standard_deviation
 
 
 def effective_size(values: Sequence[float]) -> float:
-    """Return how many independent values would estimate the mean equally well.
+    """Return how many independent values would estimate the mean as well as these autocorrelated ones.
 
-    Autocorrelations are summed in pairs until one is not positive (Geyer 1992, section 3.3).
+    That is n / (1 + 2 * the sum of the autocorrelations at lags 1, 2, ...). They are summed in pairs until the sum of a
+    pair is not positive (Geyer, "Practical Markov Chain Monte Carlo", 1992, section 3.3).
     """
     from scipy.fft import irfft, next_fast_len, rfft  # imported here, as most importers do not need scipy
 
@@ -38,6 +40,7 @@ def effective_size(values: Sequence[float]) -> float:
     deviations = [value - mean for value in values]
     length = next_fast_len(2 * count, real=True)  # zero padding, so that the series does not wrap around
     spectrum = rfft(deviations, length)
+    # The inverse transform of the power spectrum is the autocovariance, by lag (Wiener-Khinchin theorem).
     covariances = irfft(spectrum.real**2 + spectrum.imag**2, length)[:count].tolist()
     if covariances[0] <= 0:
         return float(count)

@@ -45,7 +45,7 @@ class Interval:
 
     @property
     def relative_half_width(self) -> float:
-        """Return (upper - lower) / 2 / estimate."""
+        """Return (upper - lower) / 2 / estimate, which is the hyperbolic sine of the half-width of the logarithm."""
         return math.sinh(self.log_half_width)
 
     @property
@@ -61,7 +61,7 @@ def log_speedups(baseline: Sequence[float], variant: Sequence[float]) -> list[fl
 
 
 def student_interval(log_ratios: Sequence[float], alpha: float) -> Interval | None:
-    """Return Student's two-sided interval for the mean of `log_ratios`.
+    """Return Student's two-sided interval for the mean of `log_ratios`; None if there is none of any use.
 
     If the values are normal, it misses the mean with probability `alpha`.
     """
@@ -77,9 +77,10 @@ def student_interval(log_ratios: Sequence[float], alpha: float) -> Interval | No
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float) -> Interval | None:
-    """Return Welch's interval on the speedup of a second run over a first.
+    """Return Welch's interval on the speedup of a second run over a first; None if there is none of any use.
 
-    `before` and `after` are logarithms of seconds. The runs' spreads may differ (Welch, Biometrika 34, 1947).
+    `before` and `after` are logarithms of the seconds of the runs' launches. The runs' spreads may differ. If the
+    values are normal, the interval misses the speedup with probability `alpha` (Welch, Biometrika 34, 1947).
     """
     if not before or not after or max(len(before), len(after)) < MINIMUM_PAIRS:
         return None
@@ -94,7 +95,10 @@ def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float
 
 
 def _variance_and_degrees(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """Return the variance of the difference of two means, and its degrees of freedom (Satterthwaite)."""
+    """Return the variance of the difference of the samples' means, and its degrees of freedom.
+
+    The latter are by Satterthwaite, "An approximate distribution of estimates of variance components" (1946).
+    """
     samples = (before, after)
     if min(map(len, samples)) < MINIMUM_PAIRS:
         # A single value has no variance: the other sample's is used for both.

@@ -52,9 +52,10 @@ class PaybackEstimate:
 def estimate_payback(
     baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float
 ) -> PaybackEstimate | None:
-    """Estimate after how many steps a variant is ahead of its baseline.
+    """Estimate after how many steps a variant is ahead of its baseline; None with too few rounds.
 
-    Item i of both arguments is from the same round.
+    Item i of `baseline` and of `variant` is from the same round. The interval misses the right number with probability
+    `alpha`.
     """
     pairs = list(zip(baseline, variant, strict=True))
     extra_seconds = [variant_cost.first_call - baseline_cost.first_call for baseline_cost, variant_cost in pairs]
@@ -82,7 +83,8 @@ def _fieller_interval(
 ) -> tuple[float | None, float | None]:
     """Return the lower and upper end of Fieller's interval of the steps until payback.
 
-    The upper end is None if there is no largest number of steps.
+    The upper end is None if there is no largest number of steps; both are None if the interval is empty. Item i of the
+    arguments is from round i: the first call's extra seconds, and the seconds that each later step saves.
     """
     # Scale by the largest values, because the square of a very small number would be 0. If all are 0, keep them.
     largest_extra = max(map(abs, extra_seconds)) or 1.0
@@ -97,12 +99,13 @@ def _fieller_interval(
 def _scaled_interval(
     extra_seconds: Sequence[float], saved_seconds: Sequence[float], alpha: float
 ) -> tuple[float | None, float | None]:
-    """Return Fieller's interval for seconds that are scaled to -1 ... 1."""
+    """Return Fieller's interval, as `_fieller_interval` does, for seconds that are scaled to -1 ... 1."""
     count = len(extra_seconds)
     mean_extra = math.fsum(extra_seconds) / count
     mean_saved = math.fsum(saved_seconds) / count
-    # N is in the interval if a N² - 2 b N + c <= 0. Each coefficient is a product of two means, minus t² times their
-    # covariance.
+    # Student's t does not reject N if (mean extra - N mean saved)² <= t² times the variance of this mean. Sorted by
+    # powers of N, that is a N² - 2 b N + c <= 0. Each coefficient is a product of two means, minus t² times their
+    # covariance, which is `factor` times a sum of products of deviations.
     factor = student_quantile(1 - alpha / 2, count - 1) ** 2 / (count - 1) / count
     a = mean_saved**2 - factor * math.fsum((value - mean_saved) ** 2 for value in saved_seconds)
     products = [(x - mean_extra) * (y - mean_saved) for x, y in zip(extra_seconds, saved_seconds, strict=True)]
@@ -126,7 +129,10 @@ def _scaled_interval(
 
 
 def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
-    """Describe the estimate in a sentence. `unit` is the unit of work, such as `step`."""
+    """Describe the estimate in a sentence; empty if the first calls hardly differ.
+
+    `variant` is the variant's name, and `unit` that of a unit of work, such as `step`.
+    """
     if abs(payback.extra_seconds) < NEGLIGIBLE_SECONDS:
         return ""
     compared = "longer" if payback.extra_seconds > 0 else "less"
@@ -147,7 +153,7 @@ def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
 
 
 def may_never_pay_back(answer: Answer, lower: float | None, upper: float | None) -> bool:
-    """Return True if the interval allows that the variant never pays back."""
+    """Return True if the interval, whose ends are in steps, has no upper end: then the variant may never pay back."""
     return answer in {"after", "never"} and lower is not None and upper is None
 
 
@@ -185,7 +191,7 @@ def _format_steps(steps: float, unit: str) -> str:
 
 
 def _format_range(payback: PaybackEstimate) -> str:
-    """Format the interval of steps, to follow the estimate: ` (1,180 to 1,310)`."""
+    """Format the interval of steps, to follow the estimate: ` (1,180 to 1,310)`; empty if both ends are equal."""
     if payback.upper is None:
         return " or later"
     if payback.lower is None:

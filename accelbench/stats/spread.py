@@ -61,9 +61,10 @@ def total(counts: Iterable[Outliers]) -> Outliers:
 
 
 def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
-    """Return which share of the blocks' variance comes from differences between launches.
+    """Return which share of the variance of block times comes from differences between launches; None if unknown.
 
-    `launches` has the seconds per unit of each launch's blocks.
+    `launches` has the seconds per unit of each launch's blocks. The variances are those of logarithms, by an analysis
+    of variance with launches as random effects.
     """
     logarithms = [[math.log(value) for value in blocks] for blocks in launches if blocks]
     launch_count, block_count = len(logarithms), sum(map(len, logarithms))
@@ -71,11 +72,12 @@ def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
         return None
     grand_mean = math.fsum(math.fsum(blocks) for blocks in logarithms) / block_count
     means = [math.fsum(blocks) / len(blocks) for blocks in logarithms]
-    within = math.fsum((value - mean) ** 2 for blocks, mean in zip(logarithms, means, strict=True) for value in blocks)
-    between = math.fsum(len(blocks) * (mean - grand_mean) ** 2 for blocks, mean in zip(logarithms, means, strict=True))
+    launches_with_means = list(zip(logarithms, means, strict=True))
+    squares_within = math.fsum((value - mean) ** 2 for blocks, mean in launches_with_means for value in blocks)
+    squares_between = math.fsum(len(blocks) * (mean - grand_mean) ** 2 for blocks, mean in launches_with_means)
     # For unequal numbers of blocks: Searle, Casella and McCulloch, "Variance Components", 1992, section 3.6.
-    block_variance = within / (block_count - launch_count)
-    between_mean_square = between / (launch_count - 1)
+    block_variance = squares_within / (block_count - launch_count)
+    between_mean_square = squares_between / (launch_count - 1)
     sum_of_squared_counts = sum(len(blocks) ** 2 for blocks in logarithms)
     blocks_per_launch = (block_count - sum_of_squared_counts / block_count) / (launch_count - 1)
     launch_variance = max(0.0, (between_mean_square - block_variance) / blocks_per_launch)

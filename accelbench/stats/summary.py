@@ -29,9 +29,9 @@ TIME: Mapping[LaunchProtocol, str] = {
 
 
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:
-    """Return the median, mean or 99th percentile of a launch's seconds per unit.
+    """Return the median, mean or 99th percentile of a launch's seconds per unit; None without blocks.
 
-    Each block is a pair of units and seconds.
+    Each block is a pair: its units of work and its seconds.
     """
     pairs = list(blocks)
     if not pairs:

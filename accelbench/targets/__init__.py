@@ -104,12 +104,12 @@ class Target:
 
     @property
     def extra(self) -> str:
-        """Return accelbench's extra that installs the compiler, if it needs one."""
+        """Return accelbench's extra that installs the compiler; empty if it needs none."""
         return EXTRAS.get(self.platform, "")
 
     @property
     def missing_message(self) -> str:
-        """Describe missing packages of the compiler, and how to install them."""
+        """Return which packages of the compiler are missing, and how to install them; empty if none is missing."""
         missing_packages = [name for name in NEEDS.get(self.platform, ()) if not _is_installed(name)]
         if not missing_packages:
             return ""
@@ -127,7 +127,7 @@ def chips() -> Mapping[str, Chip]:
 @functools.cache
 def names() -> tuple[str, ...]:
     """Return the names of all targets."""
-    return tuple(target.name for target in _targets_by_name().values())
+    return tuple(_targets_by_name())
 
 
 def find(name: str) -> Target:
@@ -139,9 +139,10 @@ def find(name: str) -> Target:
 
 
 def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
-    """Return the size of each mesh axis; raises UnevenMeshError if they do not fit.
+    """Return the size of each axis of a device mesh, so that their product is `devices`; raises UnevenMeshError.
 
-    A size of 0 stands for the rest of the devices.
+    `axes` has the wanted sizes, 0 for the rest: 8 devices and the axes `{"data": 0, "model": 2}` give
+    `{"data": 4, "model": 2}`. On a single device all sizes are 1.
     """
     if devices == 1:
         return dict.fromkeys(axes, 1)
@@ -157,7 +158,8 @@ def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
         raise UnevenMeshError(f"{sizes_text} do not divide {devices} devices, so {free_axes[0]} cannot be 0 (the rest)")
     if not free_axes and product != devices:
         raise UnevenMeshError(f"{sizes_text} are {product} devices, not {devices}: set one of them to 0 (the rest)")
-    return {name: fixed_sizes.get(name, devices // product) for name in axes}
+    rest = devices // product
+    return {name: fixed_sizes.get(name, rest) for name in axes}
 
 
 @functools.cache
@@ -199,14 +201,14 @@ def _chip_count(topology: str) -> int:
 
 
 def _gpu_topology(count: int, chip: Chip) -> str:
-    """Return the topology `SLICESxHOSTSxGPUS` with as few hosts as possible."""
+    """Return the topology `SLICESxHOSTSxGPUS` of this number of GPUs: one slice, and as few hosts as possible."""
     hosts = max(1, count // chip.per_host)
     gpus_per_host = min(count, chip.per_host)
     return f"1x{hosts}x{gpus_per_host}"
 
 
 def _suggestions(name: str) -> list[str]:
-    """Return the targets of the chip in `name`, or one target for each chip."""
+    """Return names to suggest for an unknown target: those of its chip or, for an unknown chip, one of each chip."""
     # The chip's name ends before `x8` or `-16`, the number of devices.
     match = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
     targets_of_chip = [target for target in names() if match and target.startswith(match[0])]

@@ -34,7 +34,7 @@ def require_scipy() -> None:
 def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Output) -> Exit:
     """Compare two sides, print the comparison, and return the exit code.
 
-    `allowed` names entries and groups that may differ.
+    `sides` are the one before and the one after; `allowed` names entries and groups that may differ.
     """
     known = comparability.allowable_names(result for side in sides for result in side.results)
     for name in allowed:
@@ -56,14 +56,15 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
 
 
 def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], list[str]]:
-    """Return the changes in each long series, and notes."""
+    """Return (changes, notes): the lasting changes of sides with enough results, or why they are missing."""
     series = [side for side in sides if change_points.has_enough_results(side, *sides)]
     if not series:
         return [], []
     hint = change_points.install_hint()
     if hint is not None:
         return [], [hint]
-    return [change for side in series for change in change_points.find_changes(side, *sides)], []
+    changes = [change for side in series for change in change_points.find_changes(side, *sides)]
+    return changes, []
 
 
 def _compares_single_results(change: VariantChange) -> bool:
@@ -73,7 +74,7 @@ def _compares_single_results(change: VariantChange) -> bool:
 
 
 def exit_for(compared: RunComparison) -> Exit:
-    """Return SUCCESS if every compared variant has a verdict."""
+    """Return SUCCESS if something was compared and each comparison has a verdict, else INVALID_MEASUREMENT."""
     if not compared.changes or any(item.verdict is None for item in compared.changes):
         return Exit.INVALID_MEASUREMENT
     return Exit.SUCCESS
@@ -110,11 +111,10 @@ def compare_json(compared: RunComparison, series_changes: Sequence[SeriesChange]
 
 def _series_change_document(change: SeriesChange) -> dict[str, Any]:
     """Return the change of a series as JSON."""
-    workload, swept = change.case
     return {
         "side": change.side,
-        "workload": workload,
-        "swept": dict(swept),
+        "workload": change.case.workload,
+        "swept": dict(change.case.swept),
         "variant": change.variant,
         "since": change.since,
         "number": change.position,
@@ -124,11 +124,10 @@ def _series_change_document(change: SeriesChange) -> dict[str, Any]:
 
 
 def _change_document(change: VariantChange) -> dict[str, Any]:
-    """Return the change of a variant as JSON."""
-    workload, swept = change.case
+    """Return the change of a variant as JSON; without an interval, it has no speedup and no times."""
     document: dict[str, Any] = {
-        "workload": workload,
-        "swept": dict(swept),
+        "workload": change.case.workload,
+        "swept": dict(change.case.swept),
         "variant": change.variant,
         "quantity": change.quantity,
         "verdict": change.verdict,
@@ -149,6 +148,7 @@ def _change_document(change: VariantChange) -> dict[str, Any]:
 def _sample_document(sample: Sample, seconds_key: str) -> dict[str, Any]:
     """Return a variant's sample as JSON, with its time under `seconds_key`."""
     return {
+        # With an interval there are launches, and so seconds; `or 0` is for the type checker.
         seconds_key: decimal_string(sample.seconds or 0, TIME_DIGITS),
         "results": len(sample.logarithms_by_result),
         "launches": len(sample.launch_logarithms),

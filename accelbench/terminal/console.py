@@ -10,9 +10,9 @@ UNLIMITED_WIDTH = 1000
 
 
 def console(*, stderr: bool = False, listing: bool = False) -> Console:
-    """Return the console of standard output or standard error.
+    """Return the console of standard output, or of standard error.
 
-    If `listing`, a piped table has one line for each row, as grep needs it.
+    If `listing` and the output is piped, it is so wide that each row of a table is one line, as grep needs it.
     """
     is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     # Results can contain `[red]` or `:smile:`, which must stay text.

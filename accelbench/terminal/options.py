@@ -48,7 +48,7 @@ assignments_option = click.option(
     "assignments",
     metavar="PATH=VALUE",
     multiple=True,
-    help="Set a field of the spec, measurement.rounds.max=5, or a parameter, size=128; repeatable.",
+    help="Set a field of the spec, measurement.rounds.max=5, or a parameter, size=128; size=64,128 sweeps; repeatable.",
 )
 baseline_option = click.option(
     "--baseline",

@@ -3,16 +3,17 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.table import Table
 
 from accelbench.api import labels
 from accelbench.api.profiles import (
+    ARCHITECTURE_LABEL,
     InvalidProfilesError,
     Profile,
     Profiles,
@@ -82,8 +83,23 @@ def _items(client: Client, kind: Kind, **query: str) -> Sequence[Manifest] | Non
         return None
 
 
-Match = tuple[Node, tuple[Misfit, ...]]
-"""A node, and the reasons why it cannot take a case of the profile now."""
+class NodeMatch(NamedTuple):
+    """Hold a node, and the reasons why it cannot take a case of a profile now; without a reason, it can."""
+
+    node: Node
+    reasons: tuple[Misfit, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Return True if the node can take a case now, or when other pods have ended."""
+        return all(reason.cause == "occupied" for reason in self.reasons)
+
+
+class ProfileMatches(NamedTuple):
+    """Hold a profile with all nodes."""
+
+    profile: Profile
+    nodes: tuple[NodeMatch, ...]
 
 
 @dataclass(frozen=True)
@@ -97,40 +113,43 @@ class UncoveredDevices:
 
 
 @dataclass(frozen=True)
-class ProfileMatches:
-    """Hold each profile with all nodes."""
+class ClusterMatches:
+    """Hold what a cluster's nodes offer to its profiles."""
 
     profiles: Profiles
-    rows: tuple[tuple[Profile, tuple[Match, ...]], ...]
+    rows: tuple[ProfileMatches, ...]
     uncovered: tuple[UncoveredDevices, ...]
     notes: tuple[str, ...]
+    """What the matches cannot show, a sentence each."""
 
-    def of_profile(self, name: str) -> "ProfileMatches":
-        """Return the matches of one profile.
-
-        Raises UnknownProfileError if there is no such profile.
-        """
+    def of_profile(self, name: str) -> "ClusterMatches":
+        """Return the matches of one profile only; raises UnknownProfileError if there is no such profile."""
         wanted_profile = self.profiles.get(name)
-        rows = tuple((profile, matches) for profile, matches in self.rows if profile == wanted_profile)
+        rows = tuple(row for row in self.rows if row.profile == wanted_profile)
         return replace(self, rows=rows, uncovered=())
 
 
-def match_profiles(contents: ClusterContents) -> ProfileMatches:
+def match_profiles(contents: ClusterContents) -> ClusterMatches:
     """Match each profile with each node, and find devices that no profile selects.
+
+    What the user may not list counts as absent; notes say so.
 
     Raises:
         InvalidProfilesError: A profile is not valid.
     """
     nodes = read_nodes(contents.nodes, contents.pods or (), contents.slices or ())
     profiles = Profiles(tuple(_parse_config_maps(contents.config_maps or ())))
-    rows = tuple((profile, tuple((node, misfits(profile, node)) for node in nodes)) for profile in profiles)
+    rows = tuple(
+        ProfileMatches(profile, tuple(NodeMatch(node, misfits(profile, node)) for node in nodes))
+        for profile in profiles
+    )
     uncovered_devices = []
     for resource, device_nodes in resources_without_profile(profiles, nodes).items():
         node_names = tuple(node.name for node in device_nodes)
-        uncovered_devices.append(
-            UncoveredDevices(resource, node_names, tuple(_ready_made_profiles(resource, device_nodes)))
-        )
-    return ProfileMatches(profiles, rows, tuple(uncovered_devices), tuple(_notes(contents, profiles)))
+        ready_made = tuple(_ready_made_profiles(resource, device_nodes))
+        uncovered_devices.append(UncoveredDevices(resource, node_names, ready_made))
+    notes = (*_notes(contents, profiles), *_notes_on_architectures(rows))
+    return ClusterMatches(profiles, rows, tuple(uncovered_devices), notes)
 
 
 def _parse_config_maps(config_maps: Sequence[Mapping[str, Any]]) -> Iterator[Profile]:
@@ -142,7 +161,7 @@ def _parse_config_maps(config_maps: Sequence[Mapping[str, Any]]) -> Iterator[Pro
 
 
 def _ready_made_profiles(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
-    """Yield ready-made profiles that request this resource and fit one of the nodes."""
+    """Yield the names of ready-made profiles that request this resource and fit one of the nodes."""
     for name, profile in load_presets().items():
         if profile.resource == resource and any(fits(profile, node) for node in nodes):
             yield name
@@ -161,12 +180,16 @@ def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
         yield f"only the scheduler knows which devices a DeviceClass holds, and which are free{slices}"
 
 
-def _only_occupied(reasons: Sequence[Misfit]) -> bool:
-    """Return True if the node can run a case now, or when other pods end."""
-    return all(reason.cause == "occupied" for reason in reasons)
+def _notes_on_architectures(rows: Iterable[ProfileMatches]) -> Iterator[str]:
+    """Yield a note for each profile whose nodes have several architectures, while its image has one."""
+    for profile, nodes in rows:
+        architectures = {match.node.labels.get(ARCHITECTURE_LABEL) for match in nodes if match.fits}
+        names = sorted(name for name in architectures if name)
+        if len(names) > 1:
+            yield f"profile {profile.name} fits nodes of {' and '.join(names)}: set its arch to that of its image"
 
 
-def as_json(matches: ProfileMatches) -> dict[str, Any]:
+def as_json(matches: ClusterMatches) -> dict[str, Any]:
     """Return the matches as JSON.
 
     `fits` is also true for a node that other pods occupy.
@@ -179,12 +202,12 @@ def as_json(matches: ProfileMatches) -> dict[str, Any]:
                 "asksFor": {name: str(amount) for name, amount in profile_requests(profile).items()},
                 "nodes": [
                     {
-                        "name": node.name,
-                        "fits": _only_occupied(reasons),
-                        "free": not reasons,
-                        "why": [{"cause": reason.cause, "message": reason.message} for reason in reasons],
+                        "name": match.node.name,
+                        "fits": match.fits,
+                        "free": not match.reasons,
+                        "why": [{"cause": reason.cause, "message": reason.message} for reason in match.reasons],
                     }
-                    for node, reasons in nodes
+                    for match in nodes
                 ],
             }
             for profile, nodes in matches.rows
@@ -197,8 +220,8 @@ def as_json(matches: ProfileMatches) -> dict[str, Any]:
     }
 
 
-def tables(matches: ProfileMatches, *, each_node: bool) -> Iterator[Table]:
-    """Yield an overview or, with `each_node`, the nodes of each profile."""
+def tables(matches: ClusterMatches, *, each_node: bool) -> Iterator[Table]:
+    """Yield a table of all profiles and one of uncovered devices; if `each_node`, a table of nodes for each profile."""
     if each_node:
         for profile, nodes in matches.rows:
             yield _nodes_table(profile, nodes)
@@ -208,19 +231,20 @@ def tables(matches: ProfileMatches, *, each_node: bool) -> Iterator[Table]:
         yield _uncovered_table(matches.uncovered)
 
 
-def _overview_table(matches: ProfileMatches) -> Table:
-    """Return a table with a row for each profile."""
+def _overview_table(matches: ClusterMatches) -> Table:
+    """Return a table with a row for each profile: what it requests, and how many nodes fit and are free."""
     table = Table("profile", "asks for", "price/h", "namespaces", "fits", "free", box=None)
     table.add_column("nodes that cannot take it now", overflow="fold")
     for profile, nodes in matches.rows:
-        fitting = [reasons for _, reasons in nodes if _only_occupied(reasons)]
+        fitting_nodes = [match for match in nodes if match.fits]
+        free_nodes = [match for match in nodes if not match.reasons]
         table.add_row(
             profile.name,
             _format_requests(profile),
             profile.price_per_hour or "",
             ", ".join(profile.namespaces) or "any",
-            f"{len(fitting)} of {len(nodes)}",
-            str(sum(1 for reasons in fitting if not reasons)),
+            f"{len(fitting_nodes)} of {len(nodes)}",
+            str(len(free_nodes)),
             _frequent_reasons(nodes),
         )
     return table
@@ -236,27 +260,30 @@ def _format_requests(profile: Profile) -> str:
     return ", ".join(texts)
 
 
-def _frequent_reasons(nodes: Sequence[Match]) -> str:
-    """Return the most frequent reasons as lines, with their number of nodes."""
-    counts = Counter(reasons[0].message for _, reasons in nodes if reasons)
+def _frequent_reasons(nodes: Sequence[NodeMatch]) -> str:
+    """Return the most frequent reasons why nodes cannot take a case now, each as a line `NUMBER OF NODES: REASON`.
+
+    Of several reasons of a node the first counts.
+    """
+    counts = Counter(match.reasons[0].message for match in nodes if match.reasons)
     lines = [f"{count}: {message}" for message, count in counts.most_common(REASONS)]
     if len(counts) > REASONS:
         lines.append("…")
     return "\n".join(lines)
 
 
-def _nodes_table(profile: Profile, nodes: Sequence[Match]) -> Table:
-    """Return a table of the nodes and whether a case fits on each."""
+def _nodes_table(profile: Profile, nodes: Sequence[NodeMatch]) -> Table:
+    """Return a table of the nodes, and whether a case of the profile fits on each."""
     table = Table("node", profile.name, box=None)
     table.add_column("why", overflow="fold")
-    for node, reasons in nodes:
-        if not _only_occupied(reasons):
+    for match in nodes:
+        if not match.fits:
             state = "does not fit"
-        elif reasons:
+        elif match.reasons:
             state = "fits, taken"
         else:
             state = "fits"
-        table.add_row(node.name, state, "; ".join(reason.message for reason in reasons))
+        table.add_row(match.node.name, state, "; ".join(reason.message for reason in match.reasons))
     return table
 
 
@@ -279,9 +306,9 @@ def _join_first(names: Sequence[str]) -> str:
 def print_profiles(
     name: str | None, context: str | None, class_name: str, output: Output, kubeconfig: Path | None = None
 ) -> None:
-    """Print the profiles of the operators with this class.
+    """Print the profiles of the operators with this class; with `name`, print how each node fits that profile.
 
-    With `name`, print how each node fits that profile.
+    `context` and `kubeconfig` select the cluster; None stands for kubectl's defaults.
     """
     try:
         matches = match_profiles(read_cluster(context, class_name, kubeconfig))

@@ -52,7 +52,7 @@ def require_packages(output: ReportOutput) -> None:
 
 
 def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> None:
-    """Print the results in the format `output`."""
+    """Print the results in the format `output`; `source` names in messages where they were read from."""
     if not loaded.measured:
         ended = loaded.record is not None and loaded.record.exit_code is not None
         click.echo(f"{source}: the run {'ended without a result' if ended else 'has no result yet'}", err=True)
@@ -70,7 +70,10 @@ def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> N
 
 
 def with_baseline(loaded: LoadedResults, baseline: str | None, source: str) -> LoadedResults:
-    """Return the results compared with `baseline`, or unchanged if it is None."""
+    """Return the results compared with `baseline`, or unchanged if it is None; raises UsageError if that is impossible.
+
+    `source` names in the message where the results were read from.
+    """
     try:
         return loaded if baseline is None else loaded.with_baseline(baseline)
     except NotComparableError as error:

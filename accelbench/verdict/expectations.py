@@ -35,14 +35,14 @@ def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[Expec
 
 
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    """Evaluate one expectation."""
+    """Evaluate one expectation, which is decided only if the variant's measurement is valid."""
     variant = next((variant for variant in result.variants if variant.name == expectation.variant), None)
     if variant is None:
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: this case has no such variant.")
     if variant.failure is not None:
         why = f"it failed in round {variant.failure.round} ({variant.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
-    number = NUMBERS[expectation.metric] if expectation.metric else None
+    number = NUMBERS[expectation.metric] if expectation.metric else None  # None: it expects an observation
     if number and number.compared:
         return _evaluate_comparison(expectation, result)  # a comparison names its own failed checks
     measured_variants = {variant.name}
@@ -63,14 +63,14 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
 
 
 def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
-    """Return the names of the checks that may fail without affecting the number."""
+    """Return the names of the checks that may fail without affecting the number; none for an observation (None)."""
     if number is None or not number.undisturbed:
         return frozenset()
     return disturbance_check_names() | {number.checked_by}
 
 
 def _undecided_if_too_few_rounds(expectation: Expectation, result: Result) -> ExpectationOutcome | None:
-    """Return an undecided outcome if there are too few rounds, else None."""
+    """Return the outcome `undecided` if fewer rounds than the case's minimum were measured, else None."""
     minimum_rounds = result.case.measurement.rounds_min
     if result.rounds >= minimum_rounds:
         return None
@@ -129,7 +129,7 @@ def _time_saved(speedup: float) -> str:
 
 
 def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: str) -> ExpectationOutcome:
-    """Evaluate the number of steps after which a variant is ahead."""
+    """Evaluate the number of steps after which a variant is ahead; a `payback` of None is not known."""
     if payback is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
     if payback.answer == "until" and payback.upper is not None:
@@ -169,7 +169,7 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
 
 
 def _is_equal(observed: str, expected: str) -> bool | None:
-    """Return True if both are the same number or the same text; None if this is unknown."""
+    """Return True if both are the same number or the same text; None if `observed` is truncated and may be equal."""
     if observed.endswith("…") and expected.startswith(observed[:-1]):  # `…` marks truncated text
         return None
     if re.fullmatch(DECIMAL_PATTERN, observed) and re.fullmatch(DECIMAL_PATTERN, expected):
@@ -178,13 +178,16 @@ def _is_equal(observed: str, expected: str) -> bool | None:
 
 
 def _evaluate_range(expectation: Expectation, lower: float, upper: float, text: str) -> ExpectationOutcome:
-    """Compare a range with the expectation's bounds. `text` describes the range."""
+    """Compare the range of a valid measurement with the expectation's bounds. `text` describes the range."""
     outcome = compare_with_bounds(lower, upper, expectation.at_least, expectation.at_most)
     return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {text}.", sound=True)
 
 
 def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
-    """Compare an interval with the bounds."""
+    """Return `met` if the whole interval is within the bounds, `not-met` if all of it is outside, else `undecided`.
+
+    None means that there is no such bound.
+    """
     minimum = float(at_least) if at_least is not None else -math.inf
     maximum = float(at_most) if at_most is not None else math.inf
     if lower >= minimum and upper <= maximum:
@@ -219,6 +222,6 @@ def _format_seconds(bound: str) -> str:
 def describe_bounds(
     at_least: str | None, at_most: str | None, equals: str | None = None, format_bound: Callable[[str], str] = str
 ) -> str:
-    """Describe the bounds, as `at least 2 and at most 3`."""
+    """Describe the bounds that are not None, as `at least 2 and at most 3`."""
     bounds = {"at least": at_least, "at most": at_most, "equal to": equals}
     return " and ".join(f"{kind} {format_bound(bound)}" for kind, bound in bounds.items() if bound is not None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from accelbench import figures
 from accelbench.api.result import Certificate, Comparison, Failure
-from accelbench.document import decimal_string
+from accelbench.document import decimal_string, shorten
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import MINIMUM_PAIRS, Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
@@ -22,7 +22,9 @@ from accelbench.verdict.rule import (
     verdict_sentence,
 )
 
-MAXIMUM_SENTENCE = 500
+MAXIMUM_SENTENCE = 1000
+MAXIMUM_READING = 400
+"""Maximum length of a failed check's reading in a sentence; the certificate has the rest."""
 WORK_CHECKS = ("work-present", "depends-on-inputs", "work-skipped", "precision")
 """Checks that detect a program which does less than it should; a verdict names those that are untested."""
 
@@ -65,7 +67,7 @@ class MeasuredVariants:
         )
 
     def speedup(self, variant: str, baseline: str) -> Interval | None:
-        """Return the interval of the speedup; None if there is none."""
+        """Return the interval of the speedup; None with too few rounds, or with rounds that differ too much."""
         return student_interval(self.log_speedups(variant, baseline), self.rule.nominal_alpha)
 
     def compare(self, variant: str, baseline: str) -> Comparison:
@@ -102,7 +104,7 @@ class MeasuredVariants:
         return make_comparison(speedup=speedup, **self._decide(interval, variant, baseline))
 
     def _decide(self, interval: Interval, variant: str, baseline: str) -> dict[str, Any]:
-        """Return the fields of a comparison that has an interval: without a verdict if the case is noisy."""
+        """Return the fields of a comparison that follow from its interval: ends, sentence, and a verdict or `noisy`."""
         names = {"variant": variant, "baseline": baseline}
         fields: dict[str, Any] = {"lower": decimal_string(interval.lower), "upper": decimal_string(interval.upper)}
         if self.noisy:
@@ -143,9 +145,9 @@ class MeasuredVariants:
         return f"{percent} for the run's {self.rule.comparisons} comparisons together"
 
     def _invalid_sentence(self, variants: tuple[str, str], check_names: tuple[str, ...]) -> str:
-        """Describe the failed checks of both variants."""
+        """Describe the failed checks of both variants; `check_names` are named if a check is missing, not failed."""
         failures = []
         for check in self.certificate.failed_checks(*variants):
             subject = f"{check.variant} fails {check.name}" if check.variant else check.name
-            failures.append(f"{subject}: {check.reading}")
-        return f"Invalid: {'; '.join(failures) or ', '.join(check_names)}."[:MAXIMUM_SENTENCE]
+            failures.append(f"{subject}: {shorten(check.reading, MAXIMUM_READING)}")
+        return shorten(f"Invalid: {'; '.join(failures) or ', '.join(check_names)}.", MAXIMUM_SENTENCE)

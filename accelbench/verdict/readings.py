@@ -20,7 +20,7 @@ class LaunchRange:
     maximum: float
 
     def plus(self, other: "LaunchRange") -> "LaunchRange":
-        """Return the sum of two ranges."""
+        """Return the range of the sum of two times, each of which is one of `self` and `other`."""
         return LaunchRange(self.typical + other.typical, self.minimum + other.minimum, self.maximum + other.maximum)
 
     def times(self, factor: float) -> "LaunchRange":
@@ -51,7 +51,7 @@ def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _without_range(value: float, text: str) -> Reading:
-    """Return a number that has one value for all launches."""
+    """Return the reading of a number that has one value for all launches."""
     return Reading(value, value, text)
 
 
@@ -66,7 +66,7 @@ def _read_seconds(seconds: LaunchRange | None) -> Reading | None:
 
 
 def _steady_seconds(variant: VariantResult) -> LaunchRange | None:
-    """Return the seconds per unit: the geometric mean, with percentiles as the range."""
+    """Return the seconds per unit: the geometric mean, with percentiles as the range; None without times."""
     quantiles, typical = variant.seconds, step_seconds(variant)
     if quantiles is None or typical is None:
         return None
@@ -74,7 +74,7 @@ def _steady_seconds(variant: VariantResult) -> LaunchRange | None:
 
 
 def _phase_seconds(phases: Iterable[PhaseTime], name: str) -> LaunchRange | None:
-    """Return a phase's median, minimum and maximum seconds over launches."""
+    """Return the median, minimum and maximum seconds over launches of the phase `name`; None if none reached it."""
     phase = next((phase for phase in phases if phase.phase == name), None)
     if phase is None:
         return None
@@ -95,7 +95,7 @@ def _compile_seconds(variant: VariantResult | None) -> LaunchRange | None:
 
 
 def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the variant's compile time divided by the baseline's."""
+    """Return the variant's compile time divided by the baseline's; None if one of them compiles nothing."""
     seconds, baseline_seconds = _compile_seconds(variant), _compile_seconds(_baseline(result))
     if seconds is None or baseline_seconds is None or not baseline_seconds.minimum:
         return None
@@ -104,7 +104,7 @@ def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
-    """Return the time of the first call divided by that of a later call."""
+    """Return the time of the variant's first call divided by that of a later call; None if one of them is unknown."""
     compile_seconds = _phase_seconds(variant.phases, "compile")
     first_step_seconds = _phase_seconds(variant.phases, "first-step")
     steady_seconds = _steady_seconds(variant)
@@ -137,7 +137,7 @@ def _format_range(ratio: LaunchRange) -> str:
 
 
 def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the variant's peak memory divided by the baseline's."""
+    """Return the variant's peak memory divided by the baseline's; None if one of them is unknown."""
     baseline = _baseline(result)
     peak = variant.numbers.peak_memory_bytes
     baseline_peak = baseline.numbers.peak_memory_bytes if baseline else None
@@ -148,7 +148,7 @@ def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the spread of the launches' times, relative to their median."""
+    """Return the difference of the launches' 95th and 5th percentile over their median; None without times."""
     quantiles = variant.seconds
     if quantiles is None:
         return None

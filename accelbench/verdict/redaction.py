@@ -19,7 +19,7 @@ def redact_invalid(result: Result) -> Result:
 
 
 def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
-    """Return the names of the checks that invalidate the times of `variant`."""
+    """Return the names of the checks that invalidate the times of `variant`; none if the case measures no times."""
     if result.protocol in {"observe", "compile"}:
         return ()
     certificate = result.certificate
@@ -30,12 +30,12 @@ def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
 
 
 def step_seconds(variant: VariantResult) -> float | None:
-    """Return the variant's seconds per unit, as the geometric mean over launches."""
+    """Return the variant's seconds per unit, as the geometric mean over launches; None without times."""
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else None
 
 
 def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, float] | None:
-    """Return the baseline's and the variant's time, whose ratio is the speedup.
+    """Return the baseline's and the variant's seconds per unit, whose ratio is the speedup; None if one is missing.
 
     Each time is the geometric mean over the rounds that have both variants.
     """

@@ -54,7 +54,10 @@ class ValidMeasurement:
 
 
 def checks_against_verdict(certificate: Certificate, *variants: str) -> tuple[str, ...]:
-    """Return the names of the checks that prevent a verdict on `variants`."""
+    """Return the names of the checks that prevent a verdict on `variants`: those that failed.
+
+    If none failed, these are the indispensable ones that did not pass, as they are untested.
+    """
     failed = [check.name for check in certificate.failed_checks(*variants)]
     if failed:
         return tuple(dict.fromkeys(failed))
@@ -96,13 +99,13 @@ def verdict_sentence(
 
 
 def too_few_sentence(interval: Interval, *, variant: str, baseline: str, rounds: int, rounds_min: int) -> str:
-    """Return the sentence of a comparison with too few rounds."""
+    """Return the sentence of a comparison after `rounds` rounds, fewer than the minimum `rounds_min`."""
     speed = f"{figures.between(interval.lower, interval.upper)} times as fast"
     return f"No verdict after {rounds} of at least {rounds_min} rounds: {variant} is {speed} as {baseline}."
 
 
 def noisy_sentence(interval: Interval, *, variant: str, baseline: str, confidence: str) -> str:
-    """Return the sentence of a comparison in a noisy case."""
+    """Return the sentence of a comparison without a verdict, because other load disturbed rounds that count."""
     speedup = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_format_bounds(interval, confidence)}"
     return f"Noisy, so no verdict: next to other load, {variant} was {speedup}."
 

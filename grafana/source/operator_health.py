@@ -59,17 +59,19 @@ def present() -> tuple[Number, ...]:
             instant(f"max(accelbench_operator_loop_lag_seconds{{{OPERATOR}}})"),
         ).thresholds(thresholds((1, BAD))),
         number(
-            "Cases left out",
+            "Left out",
             "Results: cases of series whose latest result is not exported, because there are more than the limit; no "
-            "dashboard shows them. In progress: cases that are measured and show no progress, because too many are.",
+            "dashboard shows them. In progress: cases that are measured and show no progress, because too many are. "
+            "Runs: those that have not finished and whose cases are not counted, because there are too many.",
             "short",
             instant(f"sum(accelbench_series_omitted{{{OPERATOR}}})", "results"),
         )
         .with_target(instant(f"sum(accelbench_live_cases_omitted{{{OPERATOR}}})", "in progress").ref_id("B"))
+        .with_target(instant(f"sum(accelbench_runs_omitted{{{OPERATOR}}})", "runs").ref_id("C"))
         .thresholds(thresholds((1, BAD))),
         number(
             "Cases at most",
-            "How many cases of series are exported at most; the newest results come first.",
+            "How many cases of series are exported at most: the newest of each namespace, in equal shares.",
             "short",
             instant(f"max(accelbench_series_limit{{{OPERATOR}}})"),
         ),

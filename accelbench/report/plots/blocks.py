@@ -28,13 +28,20 @@ def plot(
     *,
     quarantined: AbstractSet[int] = frozenset(),
 ) -> Plot | None:
-    """Draw each variant's blocks over the rounds, and mark discarded rounds."""
+    """Draw the blocks of each variant's launches over the rounds, and shade discarded ones; None without a time.
+
+    Args:
+        series: The launches, by variant.
+        name: The beginning of the SVG's ids.
+        quarantined: The numbers of the discarded rounds.
+    """
     timed = {variant: launches for variant, launches in series.items() if any(launch.seconds for launch in launches)}
     if not timed:
         return None
     rounds = sorted({launch.round for launches in timed.values() for launch in launches})
     logarithmic = any(max(values) > MAXIMUM_LINEAR_RATIO * min(values) for values in map(_values, timed.values()))
-    wide_maximum_dots = max(4, MAXIMUM_BLOCKS // sum(len(launches) for launches in timed.values()))
+    launch_count = sum(len(launches) for launches in timed.values())
+    wide_maximum_dots = max(4, MAXIMUM_BLOCKS // launch_count)  # of one launch
 
     def make(width: int) -> "Figure":
         """Draw the panels below each other."""
@@ -49,6 +56,7 @@ def plot(
             _draw_panel(axes, launches, rounds, quarantined, maximum_dots)
             title_x = -54 / (width - 76)  # 54 pixels left of the axes; 76 = 62 + 14
             axes.set_title(variant, loc="left", fontsize=canvas.FONT_SIZE, weight="bold", x=title_x, pad=5)
+        # All panels have the same rounds: the last one has their labels.
         _label_rounds(axes, rounds, maximum=8 if width == canvas.NARROW else 20)
         axes.set_xlabel("round (times are logarithmic)" if logarithmic else "round")
         return figure
@@ -74,17 +82,16 @@ def _draw_panel(
     quarantined: AbstractSet[int],
     maximum_dots: int,
 ) -> None:
-    """Draw a variant's launches side by side: blocks as dots, times as lines."""
+    """Draw a variant's launches side by side, one in each round: blocks as dots, the launch's time as a line.
+
+    At most `maximum_dots` of a launch are drawn; those of rounds in `quarantined` are grey.
+    """
     values = _values(launches)
     low, high = min(values), max(values)
-    # Leave 12 % of the axis free at both ends, and at least 0.2 % of a value.
-    if axes.get_yscale() == "log":
-        margin = max((high / low) ** 0.12, 1.002)
-        axes.set(xlim=(0, len(rounds)), ylim=(low / margin, high * margin))
-    else:
-        margin = max((high - low) * 0.12, high * 0.002)
-        axes.set(xlim=(0, len(rounds)), ylim=(low - margin, high + margin))
+    axes.set(xlim=(0, len(rounds)))
+    _set_vertical_limits(axes, low, high)
     _draw_rounds(axes, rounds, quarantined)
+    # Coordinates x and y by colour: one line draws all dots of a colour.
     dots: dict[Ink, tuple[list[float], list[float]]] = {Ink.SERIES_1: ([], []), Ink.GREY: ([], [])}
     for launch in launches:
         left = rounds.index(launch.round)
@@ -108,6 +115,16 @@ def _draw_panel(
     axes.tick_params(axis="y", length=0)
 
 
+def _set_vertical_limits(axes: "Axes", low: float, high: float) -> None:
+    """Show the values from `low` to `high`; 12 % of the axis, and at least 0.2 % of a value, stay free at both ends."""
+    if axes.get_yscale() == "log":
+        factor = max((high / low) ** 0.12, 1.002)
+        axes.set(ylim=(low / factor, high * factor))
+    else:
+        margin = max((high - low) * 0.12, high * 0.002)
+        axes.set(ylim=(low - margin, high + margin))
+
+
 def _draw_rounds(axes: "Axes", rounds: Sequence[int], quarantined: AbstractSet[int]) -> None:
     """Draw a line between two rounds, and shade discarded rounds."""
     for left, round_number in enumerate(rounds):
@@ -118,9 +135,9 @@ def _draw_rounds(axes: "Axes", rounds: Sequence[int], quarantined: AbstractSet[i
 
 
 def _dots(launch: LaunchSeries, left: int, maximum_dots: int) -> tuple[list[float], list[float]]:
-    """Return the coordinates that draw a dot for each block of a launch.
+    """Return the coordinates x and y of a line that draws a dot for each block of a launch.
 
-    A line of zero length with round ends is a dot; NaN separates dots.
+    The launch is drawn from x = `left` to `left` + 1. A line of zero length with round ends is a dot, NaN is a gap.
     """
     xs, ys = [], []
     for index in sample_indices(launch.seconds, maximum_dots):
@@ -132,17 +149,18 @@ def _dots(launch: LaunchSeries, left: int, maximum_dots: int) -> tuple[list[floa
 
 
 def _values(launches: Sequence[LaunchSeries]) -> list[float]:
+    """Return the seconds of all blocks of the launches in one list."""
     return [seconds for launch in launches for seconds in launch.seconds]
 
 
 def sample_indices(values: Sequence[float], maximum: int) -> list[int]:
-    """Choose at most `maximum` values and return their indices.
+    """Choose at most `maximum` values, 2 or more, and return their indices.
 
     The smallest and the largest value are always among them.
     """
     if len(values) <= maximum:
         return list(range(len(values)))
-    parts = max(1, maximum // 2)
+    parts = maximum // 2  # each part of the values keeps its smallest and its largest one
     indices: set[int] = set()
     for part in range(parts):
         first, end = part * len(values) // parts, (part + 1) * len(values) // parts

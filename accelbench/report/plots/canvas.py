@@ -64,7 +64,7 @@ DASHES = ("solid", (0, (5, 2)), (0, (1, 1.5)))
 
 
 def series_style(index: int) -> tuple[str, Any]:
-    """Return the colour and the line style of a series."""
+    """Return the colour and matplotlib's line style of the series with this index, from 0."""
     colour = SERIES[index % len(SERIES)].value
     dashes = DASHES[index // len(SERIES) % len(DASHES)]
     return colour, dashes
@@ -81,9 +81,9 @@ class Plot:
 
 
 def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
-    """Draw a plot in two widths; `make` takes a width in pixels.
+    """Draw a plot in two widths; `make` draws the figure for a width in pixels.
 
-    `name` prefixes ids, which must be unique on the page.
+    The SVG's ids begin with `name`, because they must be unique on the page.
     """
     with _settings():
         wide = _svg(make(WIDE), f"{name}-{WIDE}", description)
@@ -161,11 +161,14 @@ def _svg(drawing: "Figure", name: str, description: str) -> str:
 
 
 def _adapt_to_page(root: ET.Element, name: str, description: str) -> str:
-    """Return SVG with the page's colours and font, and with unique ids."""
+    """Return the SVG as text, with the page's colours and font, and with ids that begin with `name`.
+
+    `description` is for readers who do not see the drawing.
+    """
     _remove_metadata(root)
     referenced_ids: set[str] = set()
     for element in root.iter():
-        element.tag = element.tag.removeprefix(SVG)
+        element.tag = element.tag.removeprefix(SVG)  # HTML needs no XML namespace
         referenced_ids |= _rename_references(element, name)
         # A rotation by 0 degrees does nothing.
         if element.get("transform", "").startswith("rotate(-0 "):
@@ -174,6 +177,7 @@ def _adapt_to_page(root: ET.Element, name: str, description: str) -> str:
             element.set("d", re.sub(r"-?\d+\.\d+", _round_to_tenths, path))
         if (style := element.get("style")) is not None:
             element.set("style", _page_style(style))
+    # Rename the ids that something refers to, and remove the others.
     for element in root.iter():
         original_id = element.attrib.pop("id", None)
         if original_id in referenced_ids:

@@ -28,7 +28,7 @@ STACKED_ROW = 46
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw the speedups of one case with their intervals."""
+    """Draw the speedups of one case with their intervals; None if there is no interval. Ids begin with `name`."""
     rows = view.compared_rows(result)
     intervals = [row.bounds for row in rows if row.bounds]
     if not intervals:
@@ -77,11 +77,11 @@ def _finding(row: view.VariantRow) -> str:
 
 
 def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, y: float, stacked: bool) -> None:
-    """Write the variant's name at the left and its verdict at the right."""
+    """Write the variant's name at the left and its finding at the right, in the axes if `stacked`, else beside."""
     ink, _ = VERDICTS.get(row.verdict, (Ink.BAD, ""))
 
     def write(text: str, x: float, offset_points: float, **style: Any) -> None:
-        """Write a text at `x`, from 0 (left end) to 1 (right end)."""
+        """Write a text at `x`, from 0 (left end) to 1 (right end), moved to the right by `offset_points`."""
         axes.annotate(
             text, (x, y), xycoords=axes.get_yaxis_transform(), xytext=(offset_points, 0),
             textcoords="offset points", va="center", annotation_clip=False, **style,

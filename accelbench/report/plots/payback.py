@@ -44,7 +44,7 @@ class Curve:
     """Seconds per step: the baseline's and the variant's."""
 
     def speedup(self, steps: float) -> float:
-        """Return the speedup after this number of steps, first call included."""
+        """Return the speedup after this number of steps, first call included; NaN if a total time is not above 0."""
         baseline_first, variant_first = self.first_seconds
         baseline_step, variant_step = self.step_seconds
         baseline_total = baseline_first + steps * baseline_step
@@ -59,25 +59,21 @@ def curves(result: Result) -> tuple[Curve, ...]:
 
 
 def _curve(comparison: Comparison, result: Result) -> Curve | None:
-    """Return the curve of a comparison; None if it cannot be drawn."""
-    answer = comparison.pays_back
-    if answer is None or abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
+    """Return the curve of a comparison; None if a time is not known, or the first call costs nothing more."""
+    pays_back = comparison.pays_back
+    if pays_back is None or abs(float(pays_back.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return None
-    # Use the same rounds as `answer`, so that the curve crosses 1x where the variant pays back.
-    times = compared_seconds(result, comparison)
-    if times is None:
+    # Use the same rounds as `pays_back`, so that the curve crosses 1x where the variant pays back.
+    step_seconds = compared_seconds(result, comparison)
+    if step_seconds is None:
         return None
-    first_call = float(answer.first_call_seconds)
-    return Curve(
-        comparison.variant,
-        answer,
-        first_seconds=(first_call - float(answer.extra_seconds), first_call),
-        step_seconds=times,
-    )
+    variant_first = float(pays_back.first_call_seconds)
+    baseline_first = variant_first - float(pays_back.extra_seconds)
+    return Curve(comparison.variant, pays_back, (baseline_first, variant_first), step_seconds)
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw each variant's speedup over the number of steps, first call included."""
+    """Draw each variant's speedup over the number of steps, first call included; None if no variant has a curve."""
     drawn_curves = curves(result)
     if not drawn_curves:
         return None
@@ -98,7 +94,7 @@ def plot(result: Result, name: str) -> Plot | None:
         figure = canvas.figure(width, legend_height + 290)
         axes = canvas.place(figure, left=52, right=14, top=legend_height, bottom=44)
         axes.set(xscale="log", yscale="log", xlim=(1, last_step), ylim=(low, high))
-        scale.set_ticks(axes, scale.log_ticks(1, last_step, 5 if width == canvas.NARROW else 10), _steps)
+        scale.set_ticks(axes, scale.log_ticks(1, last_step, 5 if width == canvas.NARROW else 10), _format_steps)
         scale.set_ticks(axes, scale.log_ticks(low, high, 8), scale.format_ratio, which="y")
         axes.grid(color=Ink.RULE.value, linewidth=0.5)
         axes.set_axisbelow(True)
@@ -107,7 +103,7 @@ def plot(result: Result, name: str) -> Plot | None:
         axes.annotate(
             label,
             (last_step, 1),
-            xytext=(-4, -6 - BAR * len(drawn_curves) / 2),
+            xytext=(-4, -6 - BAR * len(drawn_curves) / 2),  # below the bars of the intervals
             textcoords="offset points",
             ha="right",
             va="top",
@@ -120,7 +116,7 @@ def plot(result: Result, name: str) -> Plot | None:
         for index, (curve, speedups) in enumerate(zip(drawn_curves, speedups_by_curve, strict=True)):
             colour, dashes = canvas.series_style(index)
             axes.plot(steps, speedups, color=colour, linestyle=dashes, linewidth=2, label=curve.variant)
-            offset = BAR * (index - (len(drawn_curves) - 1) / 2)
+            offset = BAR * (index - (len(drawn_curves) - 1) / 2)  # so that the middle of all bars is at 1x
             _draw_payback(axes, curve.pays_back, colour, last_step, offset_pixels=offset)
         figure.legend(
             loc="upper left", bbox_to_anchor=(0, 1), ncols=legend_columns, frameon=False, handlelength=2.2,
@@ -132,31 +128,32 @@ def plot(result: Result, name: str) -> Plot | None:
 
 
 def _last_step(drawn_curves: Sequence[Curve]) -> float:
-    """Return where the axis ends, beyond all steps at which variants pay back."""
-    answers = [curve.pays_back for curve in drawn_curves]
-    steps = [count for answer in answers for count in (answer.steps, answer.upper) if count]
-    return min(MAXIMUM_AXIS_STEPS, max([MINIMUM_AXIS_STEPS, *(count * AXIS_FACTOR for count in steps)]))
+    """Return the step at which the axis ends, well after all steps at which variants pay back."""
+    steps = [step for curve in drawn_curves for step in (curve.pays_back.steps, curve.pays_back.upper) if step]
+    last_payback_step = max(steps, default=0)
+    return min(MAXIMUM_AXIS_STEPS, max(MINIMUM_AXIS_STEPS, last_payback_step * AXIS_FACTOR))
 
 
-def _draw_payback(axes: "Axes", answer: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
-    """Draw the step at which a variant pays back, and its interval.
+def _draw_payback(axes: "Axes", pays_back: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
+    """Draw the step at which a variant pays back as a circle, and the interval of steps as a bar.
 
-    `offset_pixels` keeps the bars of several variants apart.
+    `offset_pixels` moves the bar down, which keeps the bars of several variants apart.
     """
     from matplotlib.transforms import ScaledTranslation
 
-    if answer.steps is None:
+    if pays_back.steps is None:
         return
-    lower, upper = answer.lower or 1, min(answer.upper or last_step, last_step)
+    # An interval without an end goes on to the end of the axis.
+    lower, upper = pays_back.lower or 1, min(pays_back.upper or last_step, last_step)
     offset = ScaledTranslation(0, -offset_pixels / canvas.POINTS_PER_INCH, axes.figure.dpi_scale_trans)
     axes.plot(
         [lower, upper], [1, 1], color=colour, linewidth=BAR, solid_capstyle="butt", zorder=3,
         transform=axes.transData + offset,
     )  # fmt: skip
-    axes.plot([answer.steps], [1], "o", markersize=8, markerfacecolor=Ink.PAPER.value, color=colour, zorder=4)
+    axes.plot([pays_back.steps], [1], "o", markersize=8, markerfacecolor=Ink.PAPER.value, color=colour, zorder=4)
 
 
-def _steps(value: float) -> str:
+def _format_steps(value: float) -> str:
     """Format a number of steps, as `10 k` for 10,000."""
     power_of_1000 = max(0, min(4, math.floor(math.log10(value)) // 3))
     if power_of_1000 == 0:

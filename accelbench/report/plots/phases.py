@@ -49,7 +49,7 @@ def plot(result: Result, name: str) -> Plot | None:
         figure = canvas.figure(width, ROW * len(rows) + legend_height + 48)
         axes = canvas.place(figure, left=8, right=8, top=legend_height, bottom=44)
         axes.set(xlim=(0, longest_seconds * 1.02), ylim=(len(rows), 0), yticks=[])
-        scale.set_ticks(axes, scale.linear_ticks(longest_seconds, 4 if width == canvas.NARROW else 8), _seconds)
+        scale.set_ticks(axes, scale.linear_ticks(longest_seconds, 4 if width == canvas.NARROW else 8), _format_seconds)
         axes.set_xlabel("median seconds of a launch")
         full_width = axes.get_yaxis_transform()  # x from 0 (left end) to 1 (right end)
         edge: dict[str, Any] = {"edgecolor": Ink.PAPER.value, "linewidth": 1}
@@ -73,12 +73,15 @@ def plot(result: Result, name: str) -> Plot | None:
     return canvas.draw(name, _describe(rows), make)
 
 
-def _seconds(value: float) -> str:
+def _format_seconds(value: float) -> str:
     return f"{value:g} s"
 
 
 def _describe(rows: dict[str, dict[Phase, float]]) -> str:
-    """Describe the plot: each variant's time until its first step is done."""
+    """Describe the plot in words: how long each variant takes until its first step is done.
+
+    `rows` has the seconds of each phase, by variant.
+    """
     texts = []
     for variant, times in rows.items():
         first_phases = {phase: seconds for phase, seconds in times.items() if phase not in {"warm-up", "steady"}}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DECADE = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.7, 2, 2.5, 3, 4, 5, 6, 8))
-"""Ticks of a logarithmic axis between 1 and 10, from few to many."""
+_DIGITS_OF_TICKS = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.7, 2, 2.5, 3, 4, 5, 6, 8))
+"""Factors by which a power of ten is multiplied for the ticks up to the next power, from few ticks to many."""
 _MINIMUM_LOG_RATIO = 1.6
 """Minimum ratio of the ends of a logarithmic axis; below it ticks are evenly spaced."""
 
@@ -19,8 +19,8 @@ def log_ticks(low: float, high: float, maximum: int) -> list[float]:
         return _even_ticks(low, high, maximum)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     best_ticks: list[float] = []
-    # Take as many ticks in each decade as fit.
-    for digits in _DECADE:
+    # Take as many ticks for each power of ten as fit.
+    for digits in _DIGITS_OF_TICKS:
         candidates = [digit * 10.0**power for power in powers for digit in digits]
         ticks = [tick for tick in candidates if low <= tick <= high]
         if len(ticks) > maximum:
