@@ -39,8 +39,8 @@ a result's `namespace` is that of its run. A histogram has `_bucket`, `_sum` and
 - `accelbench_runs` counts the runs that exist. A deleted run is no longer counted, and a phase without runs has no
   series.
 - Metrics of results outlive the run. They end when the BenchmarkResult is deleted, by you or by the operator's limits,
-  or when more cases than `accelbench_series_limit` have newer results. A newer result of the same series and case
-  replaces the values; only `accelbench_run_info` gets new labels.
+  or when newer results take the places that its namespace has within `accelbench_series_limit`. A newer result of the
+  same series and case replaces the values; only `accelbench_run_info` gets new labels.
 
 Prometheus keeps what it has stored of a series that has ended.
 """
@@ -100,7 +100,7 @@ Generated from the code by `python docs/reference/build.py`.
 
 ```console
 $ kubectl get bmr                  # the state of each run, in one word
-$ kubectl describe bmr my-run      # Finished: why it waits; Succeeded: why it failed; Events: since when
+$ kubectl describe bmr my-run      # Finished: why it waits; Succeeded: why it failed; Events: when it ended
 $ accelbench profiles              # which nodes fit which profile, and why not
 ```
 
@@ -112,8 +112,12 @@ STARTING = """While a case waits, the message of `Finished` gives the reason. `{
 cluster: from the scheduler, the kubelet, the API server, or the events of the Job or pod."""
 ADVICE = """If the cluster's words contain these, the message gives this advice instead of the advice above."""
 FAILED = """The reason is in `status.attempts[]`, and after the last attempt also in the message of `Succeeded`.
-Attempts marked `retried` are repeated, at most `runPolicy.infrastructureRetries` times per case. In a sweep, the other
-cases continue."""
+If the column `retried` names a field of `runPolicy`, the case is tried again, at most that many times. In a sweep, the
+other cases continue.
+
+`kubectl accelbench logs RUN` shows the log of a case without a valid result for an hour after its end, and so does
+`kubectl logs`: the last three Jobs of such cases stay, with their pods (`runPolicy.failedJobsHistorySeconds`,
+`runPolicy.failedJobsHistoryLimit`). These pods hold no device."""
 WAITS = """Every wait ends by itself, except for two that a user controls: a suspended run, and a queue without a
 deadline."""
 SEEN_TEXT = """## Messages of runs
@@ -162,7 +166,7 @@ def reasons() -> str:
                 each.value,
                 each.meaning,
                 f"{each.remedy}." if each.remedy else "",
-                *(["yes" if each.retried else ""] if retried else []),
+                *([each.retry_limit or ""] if retried else []),
             )
             for each in kind
         ]
@@ -175,9 +179,7 @@ def troubleshooting() -> str:
     causes = [(each.sentence, _sentence(each.remedy), each.wait.awaited) for each in Cause]
     advice = [(each.contained_text, _sentence(each.remedy)) for each in Advice]
     waits = [(each.awaited, _limit(each.limit), each.ends_with or "the run continues") for each in Wait]
-    failures = [
-        (each.value, each.meaning, _sentence(each.remedy), "yes" if each.retried else "") for each in AttemptReason
-    ]
+    failures = [(each.value, each.meaning, _sentence(each.remedy), each.retry_limit or "") for each in AttemptReason]
     parts = [
         ("It does not start", STARTING, ("message", "what to do", "it waits for"), causes),
         ("Advice for the cluster's messages", ADVICE, ("words", "what to do"), advice),
