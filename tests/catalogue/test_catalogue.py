@@ -194,6 +194,15 @@ def test_a_run_that_can_be_run_has_no_problems() -> None:
             f"xor cannot run as pytorch/eager; it offers {', '.join(XOR)}",
         ),
         (
+            {
+                "workload": {"name": "variable-length"},
+                "variants": [{"use": "jax/jit"}],
+                "measurement": {"protocol": "latency"},
+            },
+            "spec.measurement.protocol",
+            "variable-length is measured by the protocol episode only",
+        ),
+        (
             {"variants": [{"use": "pytorch/compile", "options": {"mod": "default"}}]},
             "spec.variants[0].options.mod",
             'unknown option "mod"; did you mean mode?',

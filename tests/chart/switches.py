@@ -49,7 +49,7 @@ SWITCHES: dict[str, dict[str, Any]] = {
         "securityContext": {"readOnlyRootFilesystem": True, "seLinuxOptions": {"level": "s0:c1,c2"}},
     },
     "placement": {
-        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "nodeSelector": {"kubernetes.io/arch": "amd64"},
         "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
         "affinity": ON_ARM,
         "topologySpreadConstraints": [

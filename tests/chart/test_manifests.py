@@ -48,6 +48,8 @@ H100 = {
     "runtimeClassName": "nvidia",
     "cpu": 8,
     "memory": "64Gi",
+    "ephemeralStorage": "20Gi",
+    "arch": "amd64",
 }
 
 
@@ -444,7 +446,9 @@ def test_replicas_are_spread_over_nodes_unless_values_say_otherwise() -> None:
 def test_where_the_operator_runs_and_what_it_mounts_is_what_values_say() -> None:
     values = SWITCHES["placement"] | SWITCHES["environment and volumes"]
     container = operator(values)
-    for field in ("nodeSelector", "tolerations", "affinity", "priorityClassName", "runtimeClassName"):
+    assert operator()["pod"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    assert container["pod"]["nodeSelector"] == {"kubernetes.io/os": "linux"} | values["nodeSelector"]
+    for field in ("tolerations", "affinity", "priorityClassName", "runtimeClassName"):
         assert container["pod"][field] == values[field]
     assert values["extraVolumes"][0] in container["pod"]["volumes"]
     assert values["extraVolumeMounts"][0] in container["volumeMounts"]

@@ -9,6 +9,8 @@ from rich.console import Console
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, CheckOutcome, Failure, Result, VariantResult
 from accelbench.cli import checked
+from accelbench.launch.facts import Facts
+from accelbench.launch.record import REFERENCE, LaunchRecord, ParityReading
 from accelbench.local.exits import Exit
 from report import sample
 
@@ -29,9 +31,28 @@ def result(*checks: Check, failure: Failure | None = None) -> Result:
     )
 
 
-def shown(checks: Result) -> str:
+def launch(variant: str, types: dict[str, str], captured: list[str]) -> LaunchRecord:
+    facts = Facts.parse(
+        {"outputTypes": types, "outputShapes": {name: [2, 3] for name in types}, "dependence": {"captured": captured}}
+    )
+    return LaunchRecord(variant=variant, round=1, position=0, wall_seconds=1.0, facts=facts)
+
+
+LAUNCHES = (
+    launch("pytorch/eager", {"y": "int64", "mask": "bool"}, []),
+    launch("jax/jit", {f"y{number}": "int32" for number in range(8)}, ["w (512, 512) float32"]),
+)
+
+
+def without_reference(culprit: str) -> ParityReading:
+    return ParityReading(
+        units=2, finite=True, worst_ratio=1e9, worst_array="", detail="it raises", failed_reference=culprit
+    )
+
+
+def shown(checks: Result, launches: tuple[LaunchRecord, ...] = ()) -> str:
     console = Console(file=io.StringIO(), width=100)
-    console.print(checked.report(checks))
+    console.print(checked.report(checks, launches))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -53,7 +74,20 @@ CASES = {
 
 
 def test_the_words_of_the_report(golden: Callable[[str, str], None]) -> None:
-    golden("check.txt", "\n".join(f"== {name}\n{shown(checks)}" for name, (checks, _) in CASES.items()))
+    texts = [f"== {name}\n{shown(checks)}" for name, (checks, _) in CASES.items()]
+    texts.append(f"== with outputs and captured arrays\n{shown(result(*GOOD), LAUNCHES)}")
+    golden("check.txt", "\n".join(texts))
+
+
+def test_scripts_are_given_remedies_types_and_captured_arrays() -> None:
+    failed = result(*GOOD, check("threads", "failed", "jax/jit"))
+    [eager, jit] = checked.as_json(failed, LAUNCHES)["variants"]
+    assert eager["outputs"] == {"y": "int64 (2, 3)", "mask": "bool (2, 3)"}
+    assert eager["captured"] == []
+    assert jit["captured"] == ["w (512, 512) float32"]
+    remedies = {check["name"]: check["remedy"] for check in jit["checks"]}
+    assert remedies["threads"].startswith("What to do: remove the line that sets the number of threads")
+    assert remedies["parity"] is None
 
 
 @pytest.mark.parametrize(("checks", "code"), CASES.values(), ids=CASES)
@@ -63,5 +97,14 @@ def test_the_exit_code_is_that_of_the_worst_outcome(checks: Result, code: Exit) 
 
 def test_a_failed_variant_has_passed_nothing() -> None:
     [eager, jit] = checked.checked_variants(result(*GOOD, failure=FAILURE))
-    assert (eager.has_failed, eager.checks) == (True, ())
-    assert (jit.has_failed, len(jit.checks)) == (False, 2)
+    assert (eager.is_to_blame, eager.checks) == (True, ())
+    assert (jit.is_to_blame, len(jit.checks)) == (False, 2)
+
+
+def test_where_the_reference_failed_no_variant_is_blamed_for_it() -> None:
+    launches = tuple(each.model_copy(update={"parity": without_reference(REFERENCE)}) for each in LAUNCHES)
+    failed = result(check("parity", "failed"), check("threads", "failed", "jax/jit"))
+    variants = checked.checked_variants(failed, launches)
+    assert checked.conclusion(variants) == "Failed: reference(), jax/jit."
+    assert checked.exit_code(variants) is Exit.INVALID_MEASUREMENT
+    assert checked.conclusion(checked.checked_variants(failed, LAUNCHES)) == "Failed: pytorch/eager, jax/jit."

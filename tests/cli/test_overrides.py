@@ -24,6 +24,9 @@ CHAIN = yaml.safe_load(MANIFEST)
         ("baseline=jax/jit", ("baseline",), "jax/jit"),
         ("series=2", ("series",), "2"),
         ("sweep=[{name: size, values: [64, 128]}]", ("sweep",), [{"name": "size", "values": [64, 128]}]),
+        ("workload.parameters.size=64, 128", ("sweep",), [{"name": "size", "values": [64, 128]}]),
+        ("workload.parameters.scaling=[none, all]", ("sweep",), [{"name": "scaling", "values": ["none", "all"]}]),
+        ("workload.parameters.scaling=none, all", ("workload", "parameters", "scaling"), "none, all"),
     ],
 )
 def test_a_path_is_set_to_the_value_in_the_fields_own_type(
@@ -34,6 +37,13 @@ def test_a_path_is_set_to_the_value_in_the_fields_own_type(
         found = found[key]
     assert found == value
     assert type(found) is type(value)
+
+
+def test_a_swept_parameter_has_no_fixed_value_and_a_fixed_one_no_axis() -> None:
+    swept = override(CHAIN, ["workload.parameters.size=64,128"])
+    assert "size" not in swept["spec"]["workload"]["parameters"]
+    fixed = override(swept, ["workload.parameters.size=32"])["spec"]
+    assert (fixed["sweep"], fixed["workload"]["parameters"]["size"]) == ([], 32)
 
 
 def test_a_ratio_that_looks_like_a_number_stays_the_string_that_the_api_wants() -> None:

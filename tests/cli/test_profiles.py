@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.api import labels
+from accelbench.terminal.profiles import ClusterContents, match_profiles
 from cluster.cluster import Cluster
 from operator_world.pools import POOLS, PoolNodes
 
@@ -59,6 +60,25 @@ def test_a_cluster_that_does_not_answer_is_said_to(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_profile_whose_nodes_have_several_architectures_is_named() -> None:
+    amounts = {"cpu": "8", "memory": "64Gi", "ephemeral-storage": "64Gi", "pods": "110"}
+    nodes = [
+        {
+            "metadata": {"name": arch, "labels": {"kubernetes.io/os": "linux", "kubernetes.io/arch": arch}},
+            "status": {"allocatable": amounts},
+        }
+        for arch in ("amd64", "arm64")
+    ]
+
+    def notes(text: str) -> list[str]:
+        config_map = {"metadata": {"namespace": "ops", "name": "mine"}, "data": {"profiles.yaml": text}}
+        found = match_profiles(ClusterContents([config_map], nodes, (), ()))
+        return [note for note in found.notes if "arch" in note]
+
+    assert notes("") == ["profile cpu fits nodes of amd64 and arm64: set its arch to that of its image"]
+    assert notes("cpu: {platform: cpu, arch: amd64}") == []
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Test a script as a workload, next to its manifest."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,27 @@ spec:
   workload: {script: {configMapKeyRef: {name: my-workloads, key: softmax_rows.py}}, parameters: {rows: 8}}
   variants: [{use: pytorch/eager}, {use: jax/jit}]
   measurement: {rounds: {min: 3, max: 3}, timeLimitSeconds: 60}
+"""
+FUNCTIONS = """
+def arrays(rng):
+    return {"x": rng.standard_normal(8)}
+
+def jax(x):
+    return x
+
+def pytorch(x):
+    return x
+
+"""
+PRINTS = """
+import os, sys
+os.mkdir("gone")
+os.chdir("gone")
+os.rmdir("../gone")
+print("to a stream")
+os.write(1, b"to a descriptor")
+sys.stdout.close()
+os.close(1)
 """
 
 
@@ -75,3 +97,18 @@ def test_a_script_that_ends_the_process_is_refused_with_its_line(mine: Path, com
     done = accelbench(command, "mine.yaml", cwd=mine)
     assert done.returncode == 3
     assert "line 3: SystemExit:" in done.stderr
+
+
+def test_what_a_script_prints_goes_to_standard_error_once(tmp_path: Path) -> None:
+    (tmp_path / "prints.py").write_text(FUNCTIONS + PRINTS)
+    shown = accelbench("workloads", "prints.py", "--output", "json", cwd=tmp_path)
+    assert json.loads(shown.stdout)["name"] == "prints"
+    assert [shown.stderr.count(text) for text in ("to a stream", "to a descriptor")] == [1, 1]
+
+
+@pytest.mark.parametrize(("ends", "how"), [("os._exit(0)", "status 0"), ("os.abort()", "signal 6")])
+def test_a_script_that_ends_the_process_is_refused(ends: str, how: str, tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text(f"import os\n{FUNCTIONS}{ends}\n")
+    refused = accelbench("check", "ends.py", cwd=tmp_path)
+    assert refused.returncode == 3
+    assert f"ends.py ends the process that loads it, with {how}; what stands at its top runs" in refused.stderr

@@ -10,8 +10,10 @@ import functools
 import json
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any, Self
 
@@ -94,6 +96,8 @@ class Proxy:
     runs: Callable[[], Iterable[str]] = tuple
     """The names of runs that rules may ask for."""
     requests: list[Seen] = field(default_factory=list)
+    ahead: Callable[[], float] = float
+    """How many seconds the `Date` of the next answer is ahead."""
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
@@ -173,6 +177,7 @@ class Proxy:
     async def _stream(self, request: web.BaseRequest, body: bytes) -> web.StreamResponse:
         async with self._asked(request, body) as answer:
             headers = {name: answer.headers[name] for name in ("Content-Type", "Retry-After") if name in answer.headers}
+            headers["Date"] = formatdate(time.time() + self.ahead(), usegmt=True)
             response = web.StreamResponse(status=answer.status, headers=headers)
             try:
                 with contextlib.suppress(ConnectionError):  # whoever asked is gone

@@ -5,6 +5,7 @@ import string
 import tracemalloc
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from accelbench.delivery.log import (
     PAYLOAD_CHARACTERS,
     DocumentKind,
     LogDocuments,
+    LogReader,
     encode_document,
     parse_event,
     read_log,
@@ -68,6 +70,18 @@ def test_documents_survive_lines_between_theirs_in_any_order(
     delivered = read_log(log)
     assert set(documents_of(delivered)) == set(documents)
     assert delivered.problems == ()
+
+
+@given(st.lists(named, max_size=3), st.integers(1, 9000))
+def test_a_log_is_read_alike_in_pieces_of_any_size(
+    documents: list[tuple[DocumentKind, str, str]], piece_size: int
+) -> None:
+    lines = [line for document in documents for line in lines_of(document)]
+    log = "\n".join([*lines, f"{MARK} rubbish", "bye"]).encode()
+    reader = LogReader()
+    for start in range(0, len(log), piece_size):
+        reader.feed(log[start : start + piece_size])
+    assert reader.finish() == read_log(log.decode().split("\n"))
 
 
 @given(named, st.data())
@@ -151,6 +165,36 @@ def test_what_is_held_of_a_log_is_no_larger_than_the_log() -> None:
         tracemalloc.stop()
     assert len(delivered.documents) == 20
     assert held < 2 * sum(map(len, log)) < 1_000_000
+
+
+HOSTILE = {
+    "pieces of a document each": f"{MARK} result %d 1/9 {'0' * 64} A\n",
+    "many pieces of few documents": f"{MARK} checkpoint {'x' * 200} 1/1 %064d A\n",
+    "whole documents": f"{MARK} result %d 1/1 {'0' * 64} A\n",
+    "documents that inflate to half a megabyte": next(encode_document("result", "%d", "0" * 524_288)) + "\n",
+    "rubbish": f"{MARK} %d\n",
+    "short lines": "%d\n",
+    "no lines": "%d",
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE.values(), ids=HOSTILE)
+def test_no_log_takes_more_memory_than_its_size_allows(line: str) -> None:
+    size, piece_size = 2 * 1024 * 1024, 64 * 1024
+    honest = "".join(f"{each}\n" for each in encode_document("result", "last", "the result")).encode()
+    log = "".join(line % number for number in range(size // len(line) + 1)).encode() + b"\n" + honest
+    pieces = [log[start : start + piece_size] for start in range(0, len(log), piece_size)]
+    reader = LogReader({"checkpoint", "result"}, newest=128)
+    tracemalloc.start()
+    try:
+        for piece in pieces:
+            reader.feed(piece)
+        delivered = reader.finish()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert ("result", "last", "the result") in documents_of(delivered)
+    assert peak < size
 
 
 def test_kinds_that_nobody_asks_for_are_not_gathered() -> None:

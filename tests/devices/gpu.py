@@ -20,6 +20,7 @@ WATCHED = """
 import json, os, sys
 from itertools import count
 from pathlib import Path
+from accelbench.launch.facts import Facts
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.nvidia import NvidiaMonitor
 from accelbench_runner.devices.monitor import Watch
@@ -45,7 +46,8 @@ for environment, at_first, awake, later in json.load(sys.stdin):
     monitor.sample()
     now(**later)
     monitor.sample()
-    told = watch.end().model_dump(mode="json", by_alias=True)
+    readings = {name: value() if callable(value) else value for name, value in watch.end().items()}
+    told = Facts.model_validate(readings).model_dump(mode="json", by_alias=True)
     print(json.dumps({"deviceSettings": settings or None, "energy": None, **told}))
     for name in environment:
         del os.environ[name]

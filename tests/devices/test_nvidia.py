@@ -26,6 +26,7 @@ def finding(check: LaunchCheck, facts: dict[str, Any]) -> Finding:
 
 
 HOT = 0x20
+NO_VALUE = 2**64 - 1
 HARDWARE_HOT = 0x48
 CAPPED = 0x04
 IDLE = 0x01
@@ -36,6 +37,7 @@ CLOCKS = {
     "hot for a moment": (Gpu(later={"violation1": 15_000_000}), "passed", ""),
     "hot when looked at": (Gpu(later={"reasons": HOT}), "failed", "thermal slowdown for 67% of the phase"),
     "hot hardware": (Gpu(later={"reasons": HARDWARE_HOT}), "failed", "hardware thermal slowdown for 67% of the phase"),
+    "no counter": (Gpu(later={"violation0": NO_VALUE, "violation1": NO_VALUE, "clock": 2**32 - 1}), "passed", ""),
     "capped": (Gpu(later={"violation0": 1_900_000_000}), "passed", "power cap for 95% of the phase"),
     "capped when looked at": (Gpu(later={"reasons": CAPPED}), "passed", "power cap for 67% of the phase"),
     "capped and hot": (Gpu(later={"violation0": 1_900_000_000, "reasons": HOT}), "failed", "thermal slowdown for 67%"),
@@ -149,6 +151,11 @@ def test_a_slice_has_its_own_name_and_the_whole_devices_settings_and_no_energy(t
 
 def test_an_energy_counter_that_stands_still_is_no_energy_of_zero(facts_by_gpu: dict[str, dict[str, Any]]) -> None:
     assert facts_by_gpu["at rest"]["energy"] is None
+
+
+def test_what_nvml_writes_for_an_unknown_counter_is_no_energy(tmp_path: Path) -> None:
+    (facts,) = watched([Gpu(later={"energy": NO_VALUE})], tmp_path, library())
+    assert facts["energy"] is None
 
 
 def test_energy_is_power_in_the_phase_times_seconds_per_unit(tmp_path: Path) -> None:

@@ -125,5 +125,5 @@ def test_a_pod_that_no_api_server_takes_ends_the_case_at_once_with_its_words(
 def test_a_container_that_cannot_start_ends_the_case_with_what_the_runtime_said(
     places: dict[str, Cluster], record: Callable[..., None]
 ) -> None:
-    words = ("NotStarted", 'exec: "python": executable file not found', "Check the image and its command")
+    words = ("StartError", 'exec: "python": executable file not found', "Check the image")
     record("container cannot start", ended(places["no-program"], "no-program", "CaseFailed", *words))

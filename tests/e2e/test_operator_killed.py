@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from cluster.wait import wait_until
+from cluster.wait import HANG_SECONDS, wait_until
 from e2e.installation import conditions
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ def two_small_cases(name: str) -> str:
     """A run of two short cases."""
     spec = {
         "workload": {"name": "matmul-chain", "parameters": {"length": 4}},
-        "variants": [{"use": "pytorch/eager"}, {"use": "jax/jit"}],
+        "variants": [{"use": "numpy/eager"}, {"name": "again", "use": "numpy/eager"}],
         "sweep": [{"name": "size", "values": [64, 96]}],
-        "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": 240, "acceptNoise": True},
+        "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": HANG_SECONDS, "acceptNoise": True},
     }
     manifest = {
         "apiVersion": "accelbench.dev/v1alpha1",
@@ -64,7 +64,7 @@ def test_killed_at_several_moments_and_upgraded_it_ends_as_if_left_alone(install
 
     reasons = {kind: condition["reason"] for kind, condition in conditions(run).items()}
     # Where others use the machine, rounds are noisy.
-    assert reasons["Succeeded"] in {"Succeeded", "Noisy"}, conditions(run)
+    assert reasons["Succeeded"] in {"Succeeded", "Noisy"}, (conditions(run), installed.owned("benchmarkresults", name))
     assert reasons == {"Accepted": "Accepted", "Finished": reasons["Succeeded"], "Succeeded": reasons["Succeeded"]}
     assert sorted(seen.values()) == sorted(run["status"]["measuredCases"])
     results = installed.owned("benchmarkresults", name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from cluster.wait import wait_until
+from cluster.wait import HANG_SECONDS, wait_until
 from e2e.installation import conditions
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MANIFEST = yaml.safe_dump(
                 "parameters": {"rows": 256, "columns": 256},
             },
             "variants": [{"use": "pytorch/eager"}, {"use": "jax/jit"}],
-            "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": 120, "acceptNoise": True},
+            "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": HANG_SECONDS, "acceptNoise": True},
         },
     }
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from cluster.wait import wait_until
+from cluster.wait import HANG_SECONDS, wait_until
 from e2e.installation import conditions
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def measure(installed: Installed, run: str, script: str) -> None:
                 "parameters": {"rows": 256, "columns": 256},
             },
             "variants": [{"use": "jax/jit"}, {"use": VARIANT}],
-            "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": 300, "acceptNoise": True},
+            "measurement": {"rounds": {"min": 3, "max": 3}, "timeLimitSeconds": HANG_SECONDS, "acceptNoise": True},
         },
     }
     installed.apply(yaml.safe_dump(manifest))

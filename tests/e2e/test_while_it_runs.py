@@ -125,7 +125,7 @@ def test_a_pod_that_a_more_urgent_one_preempts_is_tried_again_and_the_run_says_s
 ) -> None:
     at_work(cluster, "preempted")
     cluster.apply(*URGENT)
-    words = ("Disrupted: ", "PreemptionByScheduler", "Give the pods a priorityClassName", "attempt 2 starts at")
+    words = ("Preempted: ", "PreemptionByScheduler", "Give the pods a priorityClassName", "attempt 2 starts at")
     record("preempted", told(cluster, "preempted", *words))
     cancel(cluster, "preempted")
 

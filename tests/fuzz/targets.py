@@ -18,6 +18,7 @@ from accelbench.api import labels
 from accelbench.api.manifest import InvalidManifestError, load_manifests
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.profiles import InvalidProfilesError, parse_profiles
+from accelbench.api.reasons import RetryLimit
 from accelbench.api.result import BenchmarkResult, Result
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench.delivery.log import DocumentKind, digest_of, encode_document, parse_event, read_log
@@ -96,7 +97,7 @@ def attempt(data: bytes) -> None:
         pod_reason="DeadlineExceeded" if choice & 64 else "",
         message=message.replace(DIGEST, digest),
     )
-    found = read_outcome(CASE, pod, "\n".join(lines), is_last=bool(choice & 128), now=NOW)
+    found = read_outcome(CASE, pod, "\n".join(lines), retries=() if choice & 128 else tuple(RetryLimit), now=NOW)
     if isinstance(found, AttemptFailure):
         _told({}, lost=found)
         return

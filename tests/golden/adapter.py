@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ UNITS = 4
 OLD_CACHE = "another launch's cache"
 
 
-class EndedError(BaseException):
-    """No exception that a launch could catch: its process has crashed, or hangs."""
+class EndedError(KeyboardInterrupt):
+    """An exception that a launch does not catch: its process has crashed, or hangs."""
 
 
 class SimulatedAccounting(Accounting):
@@ -104,12 +105,16 @@ class SimulatedAdapter(Adapter):
     def initialise(self) -> None:
         self._machine.work(self._truth.device_init_seconds)
 
+    def in_float64(self) -> "SimulatedAdapter":
+        settings = replace(self._settings, precision="float64")
+        return SimulatedAdapter(settings, self._truth, self._machine, self._cache)
+
     def put(self, arrays: Any) -> Any:
         if isinstance(arrays, Mapping):
             return {name: self.put(array) for name, array in arrays.items()}
         if isinstance(arrays, tuple | list):
             return tuple(self.put(array) for array in arrays)
-        return np.asarray(arrays, np.float32)
+        return np.asarray(arrays, np.float64 if self._settings.precision == "float64" else np.float32)
 
     def prepare(self, program: Program) -> Work:
         self._prepared += 1
@@ -117,7 +122,9 @@ class SimulatedAdapter(Adapter):
         call, batches = step_loop(program)
         self._captured = self._captured or batches
         state = program.state
-        if self._truth.wrong_weight:
+        if self._truth.wrong_formula:
+            program.batches[0]["w"][0, 0] += 3e-6  # less than parity tells in float32
+        if self._truth.wrong_weight and self._settings.precision != "float64":
             program.batches[0]["w"][0, 0] += 0.05
 
         def fresh() -> Any:

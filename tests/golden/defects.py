@@ -82,10 +82,16 @@ def _wandering(number: int) -> bool:
 DEFECTS = (
     Defect("parity", "a weight is another", {"wrong_weight": True}, hides=frozenset({"depends-on-inputs"})),
     Defect(
+        "formula",
+        "a weight is another, by less than its type can tell",
+        {"wrong_formula": True},
+        hides=frozenset({"depends-on-inputs"}),
+    ),
+    Defect(
         "non-finite",
         "an output is no number",
         {"not_a_number": True},
-        hides=frozenset({"parity", "depends-on-inputs"}),
+        hides=frozenset({"parity", "depends-on-inputs", "formula"}),
     ),
     Defect("work-present", "three products of four are dropped", {"products": 1, "call_seconds": 0.0025}),
     Defect(

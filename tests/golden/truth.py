@@ -37,6 +37,8 @@ class Truth:
     """`counted` or `forbidden`: in the middle of the steady phase, and how the framework tells."""
     not_a_number: bool = False
     wrong_weight: bool = False
+    """In float32 alone, as in a kernel for that type."""
+    wrong_formula: bool = False
     captures: bool = False
     """It computes with the inputs that it was built from, whatever it is given."""
     remembers: bool = False

@@ -192,7 +192,7 @@ def week() -> list[tuple[float, Summary]]:
         run = result.case.origin
         key = Key("BenchmarkResult", namespace, f"{run.run}-{result.case.name}"[:63], "")
         node = "gpu-node-1" if result.case.accelerator.profile == "example-gpu" else "cpu-node-1"
-        summary = replace(summarize(result, key, run.uid, node=node), finished_timestamp=finished)
+        summary = replace(summarize(result, key, run.uid, node=node), created_timestamp=finished)
         found.append((finished, summary))
     return sorted(found, key=lambda each: each[0])
 

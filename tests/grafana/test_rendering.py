@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from grafana.dashboards import ALL, CHOICES, DEVICE, GRAFANA, Dashboard
 from grafana.history import DAY, END, START, running_history
 from grafana.renderer import Drawn, Site, Theme, draw, serve
 from report.chromium import tab
+from tiers import on_a_push
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,12 +46,20 @@ def page() -> Iterator[Page]:
         yield opened
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-@pytest.mark.parametrize("dashboard", [pytest.param(each, id=name) for name, each in CHOICES.items()])
-def test_no_panel_is_empty_wrong_or_cut_off(
-    page: Page, site: Site, dashboard: Dashboard, width: int, theme: Theme
-) -> None:
+VIEWS = tuple(itertools.product(CHOICES, (WIDE, NARROW), ("light", "dark")))
+"""A dashboard, the width of its window, and a theme."""
+VIEWS_OF_A_PUSH = {
+    (name, (WIDE, NARROW)[index % 2], ("light", "dark")[index // 2 % 2]) for index, name in enumerate(CHOICES)
+}
+"""Each dashboard once, and each width and theme with some of them."""
+
+
+@pytest.mark.parametrize(
+    "view", on_a_push(VIEWS, VIEWS_OF_A_PUSH.__contains__), ids=lambda view: "-".join(map(str, view))
+)
+def test_no_panel_is_empty_wrong_or_cut_off(page: Page, site: Site, view: tuple[str, int, Theme]) -> None:
+    name, width, theme = view
+    dashboard = CHOICES[name]
     drawn = draw(page, site, dashboard, theme=theme, width=width, seconds=(START, END))
     assert not drawn.faults(elsewhere=dashboard.elsewhere)
     assert len(drawn.panels) >= len(dashboard.panels)

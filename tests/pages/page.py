@@ -135,7 +135,7 @@ def _steps(text: str) -> Iterator[File | Command]:
                 yield from _commands(heading, block)
             elif named := NAME.fullmatch(before):
                 yield File(heading, named[1], "\n".join(block) + "\n")
-            fence, block = "", []
+            fence, block, before = "", [], ""  # a name is that of the next block alone
         elif opening := FENCE.match(line):
             fence, language = opening[1], opening[2]
         else:

@@ -20,7 +20,7 @@ RUN: dict[str, dict[Where, tuple[str, ...]]] = {
     "docs/tutorials/laptop.md": {
         "laptop": ("Install", "What can be measured", "Ask", "Keep the question", "Look again")
     },
-    "docs/tutorials/notebook.md": {"laptop": ("From a notebook",)},
+    "docs/tutorials/notebook.md": {"laptop": ("From a notebook", "Modules and their gradients")},
 }
 """By page: the headings whose commands a module of this folder runs, together and in order."""
 
@@ -30,6 +30,7 @@ ELSEWHERE: dict[str, str] = {
     "docs/kubectl.md": "tests/kubectl, on a real control plane behind a node that is played",
     "docs/operations/pools.md": "tests/cli/test_profiles.py, on these very nodes",
     "docs/tutorials/targets.md": "tests/targets/test_page.py; pip install as in docs/tutorials/laptop.md",
+    "docs/tutorials/functions.md": "tests/tutorials",
     "docs/tutorials/add-a-workload.md": "tests/tutorials; in a cluster tests/e2e/test_own_script.py",
 }
 """Pages whose commands other tests run, and which."""

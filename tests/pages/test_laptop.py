@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from pages.machine import checkout, python_environment, wheel
-from pages.page import SHORT_COMPARE, Command, Page
+from pages.page import ROOT, SHORT_COMPARE, Command, Page
 from pages.table import RUN
 from tiers import on_a_push
 
@@ -43,20 +44,35 @@ def the_gate(directory: Path, environment: dict[str, str]) -> None:
     assert (directory / "gate" / "report.html").exists()
 
 
-def the_cell(directory: Path, environment: dict[str, str]) -> None:
-    """The cell, on a machine that tests keep busy, and what a notebook would show of it."""
-    cell = (directory / "cell.py").read_text()
-    cell = cell.replace("    variants=", f"    {SHORT_COMPARE}\n    variants=")
-    program = f"{cell}\nprint(found._repr_html_()[:7], found.result.case.workload, found.directory)"
-    told = subprocess.run(
-        ["python", "-c", program], cwd=directory, env=environment, capture_output=True, text=True, check=False
-    )
-    assert told.stdout.startswith("<iframe"), told.stderr
+def the_cells(directory: Path, environment: dict[str, str]) -> None:
+    """Run each cell with what the page shows of it, on a machine that tests keep busy; a notebook shows its report."""
+    for cell in sorted(directory.glob("*.py")):
+        text = cell.read_text().replace("    arrays=", f"    {SHORT_COMPARE}\n    arrays=")
+        (directory / "shown.txt").write_text(shown_below(cell.name))
+        program = f"{text}\nprint(found._repr_html_()[:7])\n{DOCTEST}"
+        done = subprocess.run(
+            ["python", "-c", program], cwd=directory, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.startswith("<iframe"), done.stderr
 
+
+def shown_below(name: str) -> str:
+    """Return the examples below a file of the notebook's page, up to the next heading."""
+    page = (ROOT / "docs" / "tutorials" / "notebook.md").read_text()
+    section = page.partition(f"`{name}`:")[2].partition("\n## ")[0]
+    return "\n".join(re.findall(r"```pycon\n(.*?)```", section, re.DOTALL))
+
+
+DOCTEST = """
+import doctest
+shown = doctest.DocTestParser().get_doctest(open("shown.txt").read(), globals(), "notebook.md", None, 0)
+raise SystemExit(doctest.DocTestRunner().run(shown).failed)
+"""
 
 BEYOND: dict[str, Callable[[Path, dict[str, str]], None]] = {
     "docs/tutorials/ci-gate.md": the_gate,
-    "docs/tutorials/notebook.md": the_cell,
+    "docs/tutorials/notebook.md": the_cells,
 }
 """What a page shows that is no command of its own."""
 
@@ -74,7 +90,7 @@ def test_what_a_message_says_to_install_can_be_installed_beside_a_checkouts(
     assert "Requirement already satisfied: matplotlib" in hint.run(tmp_path, nowhere)
 
 
-@pytest.mark.parametrize("path", on_a_push(PAGES, lambda path: path == "docs/tutorials/laptop.md"))
+@pytest.mark.parametrize("path", on_a_push(PAGES, lambda path: path == "docs/start.md"))
 def test_a_page_does_what_it_says(path: str, environment: dict[str, str], tmp_path: Path) -> None:
     page = Page.read(path)
     directory = tmp_path / "here"

@@ -13,8 +13,15 @@ from accelbench.plan import placement
 from accelbench.plan.placement import Node, Taint, fits, misfits, pod_requests, read_nodes, resources_without_profile
 
 GPU = Profile(name="gpu", platform="cuda", resource="nvidia.com/gpu", cpu=4, memory="16Gi")
-AMOUNTS = {"cpu": Decimal(8), "memory": Decimal(2**36), "pods": Decimal(110), "nvidia.com/gpu": Decimal(2)}
-NODE = Node("a", allocatable=AMOUNTS)
+AMOUNTS = {
+    "cpu": Decimal(8),
+    "memory": Decimal(2**36),
+    "ephemeral-storage": Decimal(2**36),
+    "pods": Decimal(110),
+    "nvidia.com/gpu": Decimal(2),
+}
+LINUX = {"kubernetes.io/os": "linux"}
+NODE = Node("a", labels=LINUX, allocatable=AMOUNTS)
 
 
 def why(profile: Profile, node: Node) -> list[tuple[str, str]]:
@@ -28,8 +35,15 @@ def test_a_node_that_has_everything_fits() -> None:
 def test_a_label_that_is_missing_or_another_is_named() -> None:
     wanting = GPU.model_copy(update={"node_selector": {"kind": "a100"}})
     assert why(wanting, NODE) == [("label", "has no label kind")]
-    assert why(wanting, replace(NODE, labels={"kind": "l4"})) == [("label", "kind is l4, not a100")]
-    assert misfits(wanting, replace(NODE, labels={"kind": "a100"})) == ()
+    assert why(wanting, replace(NODE, labels=LINUX | {"kind": "l4"})) == [("label", "kind is l4, not a100")]
+    assert misfits(wanting, replace(NODE, labels=LINUX | {"kind": "a100"})) == ()
+
+
+def test_a_node_of_another_system_or_architecture_fits_no_image() -> None:
+    windows, arm = LINUX | {"kubernetes.io/os": "windows"}, LINUX | {"kubernetes.io/arch": "arm64"}
+    assert why(GPU, replace(NODE, labels=windows)) == [("label", "kubernetes.io/os is windows, not linux")]
+    amd = GPU.model_copy(update={"arch": "amd64"})
+    assert why(amd, replace(NODE, labels=arm)) == [("label", "kubernetes.io/arch is arm64, not amd64")]
 
 
 @pytest.mark.parametrize(

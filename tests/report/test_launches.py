@@ -55,4 +55,4 @@ def test_a_result_gives_each_launchs_summary() -> None:
 def test_thinning_keeps_the_least_and_the_greatest(values: list[float], most: int) -> None:
     kept = [values[index] for index in sample_indices(values, most)]
     assert {min(values), max(values)} <= set(kept)
-    assert len(kept) <= max(most, 2)
+    assert len(kept) <= most

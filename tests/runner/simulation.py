@@ -23,6 +23,7 @@ from accelbench_runner.protocol import (
     Failed,
     LaunchRequest,
     Measured,
+    NeedsGradients,
     PhaseEnded,
     PhaseStarted,
 )
@@ -79,6 +80,10 @@ def script(variant: str, request: LaunchRequest) -> Iterator[Step]:  # noqa: C90
             yield PhaseStarted(phase="steady")
             Path(request.directory, PROBE_FILE).write_text("watch")
             yield Hangs
+        case "computes-gradients" if not request.needs_gradients:
+            yield PhaseStarted(phase="first-step")
+            yield NeedsGradients()
+            return
         case "interrupted-in-round-2" if second:
             yield Interrupted
         case "raises" | "raises-in-round-2" if kind == "raises" or second:

@@ -232,3 +232,12 @@ def test_what_was_timed_of_a_rejected_variant_is_not_in_the_result(name: str) ->
 
 def test_before_anything_is_judged_there_is_no_time() -> None:
     assert assemble(case_of("a", "b"), [launch("a", 1, 1.0)], None, TIMING).variants[0].seconds is None
+
+
+def test_what_calls_change_is_a_note() -> None:
+    facts = {"changed": ["net.1.running_mean", "net.1.running_var", "net.0.weight", "net.0.bias"]}
+    launches = [launch("a", number, 1.0, facts=facts) for number in (1, 2)]
+    [note] = assemble(case_of("a", "b"), launches, JUDGED, TIMING).notes
+    assert note.startswith(
+        "each call of a changes net.1.running_mean, net.1.running_var, net.0.weight and 1 more, and the next call "
+    )

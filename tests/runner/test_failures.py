@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from accelbench.delivery.log import PhaseReached
 from runner.simulation import Simulation
 from runner.supervision import Ended, case_of, processes_below, seed_of
 
@@ -18,7 +19,7 @@ FAILURES = {
     "endless-line": ("InvalidOutput", "bytes of messages, more than a launch may"),
 }
 SIMULATED_FAILURES = {
-    "raises": ("Raised", "ValueError: no such shape theirs.py, line 7"),
+    "raises": ("Raised", "ValueError: no such shape (at theirs.py, line 7)"),
     "says-nothing": ("InvalidOutput", "does it call os._exit()?"),
     "exits": ("InvalidOutput", "with status 7 before returning a result: cannot go on"),
     "cut-off": ("InvalidOutput", "cut off"),
@@ -90,6 +91,15 @@ def test_a_first_failure_that_leaves_nothing_to_compare_ends_the_case_at_once(
     failed = {variant.name for variant in ended.result.variants if variant.failure}
     assert failed == set(launched) - {"fine"}
     assert ended.result.notes == ()
+
+
+def test_a_launch_that_needs_autograd_starts_again_with_it_and_later_ones_start_so(simulate: Simulation) -> None:
+    ended = simulate(case_of("fine", "computes-gradients", rounds=3))
+    variant = ended.variant("computes-gradients")
+    assert variant.failure is None
+    assert [launch.round for launch in variant.launches] == [1, 2, 3]
+    failing_calls = [event for event in ended.events if isinstance(event, PhaseReached) and event.phase == "first-step"]
+    assert len(failing_calls) == 1
 
 
 def test_a_failure_while_blocks_are_timed_ends_no_round(simulate: Simulation) -> None:

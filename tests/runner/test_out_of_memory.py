@@ -37,20 +37,15 @@ def group_with_a_limit() -> Iterator[Path]:
         directory.rmdir()
 
 
-def entering(group: Path) -> Callable[[], None]:
-    processes = str(group / "cgroup.procs")
-
-    def enter() -> None:
-        with open(processes, "w") as file:  # noqa: PTH123 - between fork and exec
-            file.write(str(os.getpid()))
-
-    return enter
+def entering(group: Path) -> list[str]:
+    """Return a command that enters the group and becomes the command that follows it."""
+    return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs")]
 
 
 def test_a_case_that_runs_out_of_memory_keeps_the_other_variants_results(
     run: Callable[..., Ended], group_with_a_limit: Path
 ) -> None:
-    ended = run(case_of("fine", "takes-memory", "killed", "fine_2"), preexec_fn=entering(group_with_a_limit))
+    ended = run(case_of("fine", "takes-memory", "killed", "fine_2"), wrapper=entering(group_with_a_limit))
     taking, killed = ended.variant("takes-memory").failure, ended.variant("killed").failure
     assert taking is not None
     assert killed is not None
@@ -64,7 +59,7 @@ def test_a_launch_that_never_gets_on_for_lack_of_memory_has_run_out_of_it(
     run: Callable[..., Ended], group_with_a_limit: Path
 ) -> None:
     case = case_of("fine", "reads-again", "hangs", limit=15, rounds=3, rounds_min=3)
-    ended = run(case, preexec_fn=entering(group_with_a_limit))
+    ended = run(case, wrapper=entering(group_with_a_limit))
     reading, hanging = ended.variant("reads-again").failure, ended.variant("hangs").failure
     assert reading is not None
     assert hanging is not None

@@ -1,6 +1,7 @@
 """Test that output of launches is forwarded, marked and limited, and that it can forge no line."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from accelbench.delivery.log import MARK
 from accelbench_runner.supervisor.log_writer import MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
@@ -8,6 +9,20 @@ from runner.simulation import Simulation
 from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]
+PRINTS = """
+import os, subprocess, sys
+
+def arrays(rng):
+    return {"x": rng.standard_normal(8)}
+
+def jax(x):
+    return x
+
+subprocess.run(["echo", "in a child"])
+sys.stdout.write("no line end")
+sys.stdout.close()
+os.close(1)
+"""
 
 
 def test_fifty_megabytes_of_output_neither_block_a_launch_nor_fill_the_log(run: Run) -> None:
@@ -39,3 +54,15 @@ def test_a_variant_whose_steps_print_is_named_with_how_much(simulate: Simulation
 
 def test_what_is_printed_before_the_steps_repeat_is_no_matter(simulate: Simulation) -> None:
     assert simulate(case_of("fine", "prints-in-setup")).result.notes == ()
+
+
+def test_what_a_script_prints_while_it_is_loaded_stands_in_the_log_and_alters_no_line(run: Run, tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(PRINTS)
+    ended = run(
+        case_of("fine", "fine_2").model_copy(update={"workload": "mine", "parameters": {}}),
+        environment={"ACCELBENCH_SCRIPT": str(script)},
+    )
+    assert ended.status == 0
+    assert ended.log.problems == ()
+    assert {f"[script stdout] {line}" for line in ("no line end", "in a child")} <= set(ended.lines)

@@ -37,7 +37,19 @@ def test_a_larger_result_loses_the_quantiles_of_each_launch_and_nothing_else() -
     assert len(limited.notes) == len(result.notes) + 1
 
 
-def test_a_result_that_stays_too_large_is_refused_with_what_to_do() -> None:
+def test_a_result_with_long_readings_loses_their_ends_as_well() -> None:
     result = result_of(MAXIMUM_VARIANTS, MAXIMUM_ROUNDS, characters=1000)
+    limited = limit_size(result)
+    assert size(limited) <= MAXIMUM_BYTES
+    assert limited.comparisons == result.comparisons
+    assert limited.variants == tuple(without_quantiles(result.variants))
+    for check, whole in zip(limited.certificate.checks, result.certificate.checks, strict=True):
+        assert check.reading.endswith(" …")
+        assert whole.reading.startswith(check.reading.removesuffix(" …"))
+    assert limited.notes[-1].endswith("the spread inside each launch; the ends of long texts")
+
+
+def test_a_result_that_stays_too_large_is_refused_with_what_to_do() -> None:
+    result = result_of(MAXIMUM_VARIANTS, 4 * MAXIMUM_ROUNDS)
     with pytest.raises(ValueError, match=rf"{MAXIMUM_BYTES} are the limit: .*measurement\.rounds\.max"):
         limit_size(result)

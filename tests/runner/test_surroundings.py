@@ -29,9 +29,10 @@ def test_every_launch_has_directories_of_its_own_that_are_gone_afterwards(run: R
 
 
 def test_launches_run_on_the_processors_that_the_supervisor_chose_with_as_many_threads(run: Run) -> None:
-    ended = run(case_of("fine", "fine_2", rounds=1), preexec_fn=lambda: os.sched_setaffinity(0, {0}))
+    processor = str(min(os.sched_getaffinity(0)))
+    ended = run(case_of("fine", "fine_2", rounds=1), wrapper=["taskset", "--cpu-list", processor])
     seen = [launch["facts"]["versions"] for launch in ended.launches]
-    assert [each["processors"] for each in seen] == ["[0]", "[0]"]
+    assert [each["processors"] for each in seen] == [f"[{processor}]"] * 2
     assert [each["OMP_NUM_THREADS"] for each in seen] == ["1", "1"]
 
 

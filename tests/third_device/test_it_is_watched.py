@@ -21,7 +21,7 @@ spec:
   workload: {name: matmul-chain, parameters: {size: 64, length: 10}}
   variants: [{use: numpy/eager}, {name: again, use: numpy/eager}]
   accelerator: {profile: chip}
-  measurement: {rounds: {min: 3, max: 3}, timeLimitSeconds: 60}
+  measurement: {rounds: {min: 3, max: 3}, timeLimitSeconds: 900}
 """
 ENTRY_POINTS = """\
 [accelbench.platforms]
@@ -91,16 +91,18 @@ def test_what_it_tells_stands_in_the_result(chip: Chip) -> None:
 @pytest.mark.slow
 def test_a_round_in_which_it_was_hot_is_discarded_and_said(chip: Chip) -> None:
     chip.tell(hot_once=True)
-    chip.accelbench("run", "chain.yaml", "--out", "out")
+    # Without --accept-noise, a busy machine repeats rounds until the time limit.
+    chip.accelbench("run", "chain.yaml", "--set", "measurement.timeLimitSeconds=60", "--out", "out")
     assert any(
         "too hot for 50% of the phase" in reason for each in chip.result().quarantined for reason in each.reasons
     )
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # tests/validity has what becomes of a device that others use
 def test_somebody_else_on_it_leaves_no_verdict(chip: Chip) -> None:
     chip.tell(users=2)
-    done = chip.accelbench("run", "chain.yaml", "--out", "out")
+    done = chip.accelbench("run", "chain.yaml", "--accept-noise", "--out", "out")
     assert done.returncode != 0
     assert "2 other processes on the chip" in done.stdout + done.stderr
 

@@ -18,7 +18,7 @@ metadata: {name: damping}
 spec:
   workload: {name: damping}
   variants: [{use: numpy/eager}, {use: lists/eager}]
-  measurement: {precision: float64, rounds: {min: 3, max: 3}, timeLimitSeconds: 240}
+  measurement: {precision: float64, rounds: {min: 3, max: 3}, timeLimitSeconds: 900}
 """
 ENTRY_POINTS = """\
 [accelbench.frameworks]
