@@ -1,4 +1,4 @@
-"""Reads an OCI archive: what an image says of itself, and the files of its layers. Nothing is unpacked."""
+"""Read an OCI archive: an image's configuration and the files of its layers, without unpacking them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import tarfile
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
+
+import zstandard
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -46,9 +48,14 @@ def read_archive(archive: Path, base: Collection[str], *, texts: Collection[str]
         image = Image(described["config"])
         for layer, difference in zip(manifest["layers"], described["rootfs"]["diff_ids"], strict=True):
             if difference not in base:
-                with tarfile.open(fileobj=blob(layer["digest"]), mode="r|*") as inner:
+                with tarfile.open(fileobj=_open_layer(layer["mediaType"], blob(layer["digest"])), mode="r|*") as inner:
                     _add_layer(image, inner, texts)
         return image
+
+
+def _open_layer(media_type: str, content: IO[bytes]) -> IO[bytes]:
+    """Return a layer as tarfile reads it: tarfile knows gzip, and zstd from Python 3.14 on."""
+    return zstandard.ZstdDecompressor().stream_reader(content) if media_type.endswith("+zstd") else content
 
 
 def _add_layer(image: Image, layer: tarfile.TarFile, texts: Collection[str]) -> None:
