@@ -51,6 +51,16 @@ def test_the_job_of_a_result_that_is_not_valid_stays_for_an_hour(result: Any) ->
     assert later.actions == (DeleteJob(job.key.name, job.key.uid, summary.name),)
 
 
+def test_the_job_of_a_run_that_accepts_noise_goes_at_once_though_its_verdict_is_withheld() -> None:
+    plan = make_plan()
+    attempt = make_attempt(plan, job_uid="x")
+    job, quiet = over(plan, attempt), make_summary(plan)
+    comparison = quiet.comparisons[0].model_copy(update={"verdict": None, "noisy": True})
+    noisy = replace(quiet, valid=False, noisy=True, comparisons=(comparison,))
+    done = next_for(plan, observe([job], [ended(attempt)], [noisy]), attempts=(attempt,))
+    assert deleted(done) == [job.key.name]
+
+
 def test_the_job_of_a_case_that_failed_stays_for_an_hour() -> None:
     plan = make_plan()
     attempt = make_attempt(plan, job_uid="x")

@@ -380,7 +380,7 @@ def _unneeded_jobs(
         if in_flight.get(job.key.name, "") in {job.key.uid, None}:
             continue
         result = observed.results.get(job.case)
-        if result is not None and result.valid:
+        if result is not None and not result.log_is_needed:
             unneeded.append(job)
         elif job.has_ended:
             failed.append(job)

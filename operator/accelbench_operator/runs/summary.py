@@ -114,6 +114,11 @@ class Summary:
         """Return True if every missing verdict is due to noise."""
         return self.noisy and all(comparison.verdict or comparison.noisy for comparison in self.comparisons)
 
+    @property
+    def log_is_needed(self) -> bool:
+        """Return True if something failed, so that the log may explain it; accepted noise is no failure."""
+        return not self.valid and not self.only_noisy
+
     def outcome(self, comparison: Comparison) -> str:
         """Return the comparison's verdict, or a word for why it has none."""
         if comparison.verdict:
