@@ -18,8 +18,8 @@ from pydantic import BaseModel
 
 from accelbench.api.metadata import GROUP, VERSION
 from accelbench.api.result import BenchmarkResult
-from accelbench.api.rules import ANY_FIELDS_KEYWORD, RULES_KEYWORD
-from accelbench.api.run import BenchmarkRun
+from accelbench.api.rules import ANY_FIELDS_KEYWORD, RULES_KEYWORD, Rule
+from accelbench.api.run import IMMUTABLE_FIELDS, BenchmarkRun
 
 DIRECTORY = Path("crds")
 """Relative to the root of a checkout, as the models may be those of an installed wheel."""
@@ -99,6 +99,8 @@ class CustomResource:
     columns: tuple[Column, ...]
     status: bool = False
     """True if the status is a subresource."""
+    rules: tuple[Rule, ...] = ()
+    """Rules of the whole object: on a field's change that depends on the status."""
 
     @property
     def name(self) -> str:
@@ -120,6 +122,7 @@ KINDS = (
         plural="benchmarkruns",
         short="bmr",
         status=True,
+        rules=IMMUTABLE_FIELDS,
         columns=(
             Column("Workload", ".spec.workload.name"),
             Column("Status", ".status.phase", description="The run's state, or why it failed."),
@@ -165,6 +168,8 @@ def schema_of(kind: CustomResource) -> Schema:
         # The API server checks metadata; a CRD can only bound the name, which must fit into a label's value.
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 63}}},
     }
+    if kind.rules:
+        schema[RULES_KEYWORD] = [rule.register().to_crd() for rule in kind.rules]
     # The API server requires these three itself.
     schema["required"] = [name for name in schema["required"] if name not in {"apiVersion", "kind", "metadata"}]
     # Programs write these fields, not users: they get no defaults, and every value in them has a bound.

@@ -214,7 +214,7 @@ class ConditionReason(Reason):
     INVALID_SPEC = (
         "InvalidSpec",
         "The spec cannot be run, so nothing was measured.",
-        "Correct it and apply it under another name",
+        "Correct it and apply it again",
     )
     QUEUED = ("Queued", "No case is running; the message names what the next case waits for.")
     RUNNING = ("Running", "A case is running.")

@@ -381,14 +381,28 @@ LAPTOP_ONLY = Rule(
 # -- what may change --------------------------------------------------------------------------------------------------
 
 
-def immutable(field: str, reason: str) -> Rule:
-    """Return the rule that no update may add, remove or change `field`."""
-    presence_cel = f"has(self.{field})"
+_NOTHING_STARTED_CEL = " && ".join(
+    f"(!has(oldSelf.status.{field}) || size(oldSelf.status.{field}) == 0)" for field in ("attempts", "measuredCases")
+)
+_REFUSED_CEL = (
+    "has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase == 'InvalidSpec'"
+    f" && {_NOTHING_STARTED_CEL}"
+)
+
+
+def immutable_unless_refused(path: str, reason: str) -> Rule:
+    """Return the rule that no update may add, remove or change a field of a run, such as `spec.series`.
+
+    It belongs to the whole object. A run that was refused before it started may change: nothing was measured, and a
+    mistake in a Git repository is corrected in place.
+    """
+    presence_cel = f"has(self.{path})"
+    same_cel = f"{presence_cel} == has(oldSelf.{path}) && (!{presence_cel} || self.{path} == oldSelf.{path})"
     return Rule(
-        cel=f"{presence_cel} == has(oldSelf.{field}) && (!{presence_cel} || self.{field} == oldSelf.{field})",
+        cel=f"{same_cel} || {_REFUSED_CEL}",
         message=f"cannot be changed: {reason}",
         holds=None,  # only the API server knows the old object
-        field_path=f".{field}",
+        field_path=f".{path}",
         forbidden=True,
     )
 

@@ -224,9 +224,6 @@ class RunPolicy(Document):
     )
 
 
-_ONE_EXPERIMENT = "a run is one experiment; apply it under another name"
-_IN_FLIGHT = "all cases of a run share it; apply the run under another name"
-
 Sweep = Annotated[tuple[SweepAxis, ...], rules.UNIQUE_AXES, rules.at_most_cases(MAXIMUM_CASES, MAXIMUM_AXES)]
 Expectations = tuple[
     Annotated[
@@ -238,12 +235,6 @@ Expectations = tuple[
         rules.EQUALS_EXCLUDES_BOUNDS,
     ],
     ...,
-]
-Policy = Annotated[
-    RunPolicy,
-    rules.immutable("infrastructureRetries", _IN_FLIGHT),
-    rules.immutable("disruptionRetries", _IN_FLIGHT),
-    rules.immutable("resultRetentionPolicy", "results are stored with it; apply the run under another name"),
 ]
 
 
@@ -273,7 +264,7 @@ class BenchmarkRunSpec(Document):
     expectations: Expectations = Field(
         default=(), max_length=32, description="What every case's result must show for the run to succeed."
     )
-    run_policy: Policy = RunPolicy()
+    run_policy: RunPolicy = RunPolicy()
 
 
 Spec = Annotated[
@@ -282,12 +273,21 @@ Spec = Annotated[
     rules.SWEPT_OR_FIXED,
     rules.EXPECTATIONS_NAME_VARIANTS,
     rules.BASELINE_NOT_OVER_ITSELF,
+]
+_ONE_EXPERIMENT = "a run is one experiment; apply it under another name"
+_IN_FLIGHT = "all cases of a run share it; apply the run under another name"
+_RETAINED = "results are stored with it; apply the run under another name"
+IMMUTABLE_FIELDS = (
     *(
-        rules.immutable(field.alias or name, _ONE_EXPERIMENT)
+        rules.immutable_unless_refused(f"spec.{field.alias or name}", _ONE_EXPERIMENT)
         for name, field in BenchmarkRunSpec.model_fields.items()
         if name != "run_policy"
     ),
-]
+    rules.immutable_unless_refused("spec.runPolicy.infrastructureRetries", _IN_FLIGHT),
+    rules.immutable_unless_refused("spec.runPolicy.disruptionRetries", _IN_FLIGHT),
+    rules.immutable_unless_refused("spec.runPolicy.resultRetentionPolicy", _RETAINED),
+)
+"""The rules on what may change of a run, which belong to the whole object."""
 
 
 _CONDITION_TYPE = (

@@ -43,7 +43,7 @@ class AppliedRun:
         reason = condition(self.run, "Finished")["reason"]
         outcome = f"{name} already exists with this spec, finished {completion_time} ({reason})"
         if reason == ConditionReason.INVALID_SPEC:
-            return f"{outcome}: nothing is measured. Correct the spec, and give the run another name"
+            return f"{outcome}: nothing is measured. Correct the spec, and use kubectl apply"
         return (
             f"{outcome}: this is its result, and nothing is measured again. For a new run use generateName, or kubectl "
             "accelbench rerun"
@@ -116,13 +116,16 @@ def _dry_run_or_find(client: Client, body: Manifest, new_run: BenchmarkRun) -> M
         raise ExistsError(f"benchmarkrun/{name} is being deleted: try again once it is gone")
     fields = different_fields(new_run.spec, parse_run(existing_run).spec)
     if fields:
-        raise ExistsError(_explain_difference(name, fields))
+        reason = condition(existing_run, "Finished").get("reason")
+        raise ExistsError(_explain_difference(name, fields, was_refused=reason == ConditionReason.INVALID_SPEC))
     return existing_run
 
 
-def _explain_difference(name: str, fields: Sequence[str]) -> str:
+def _explain_difference(name: str, fields: Sequence[str], *, was_refused: bool = False) -> str:
     """Explain that a run of this name exists with other values of these fields of its spec."""
-    if set(fields) == {"runPolicy"}:  # the only field of an existing run that can be changed
+    if was_refused:
+        advice = "the operator refused that one, so kubectl apply may correct it; or give this run another name"
+    elif set(fields) == {"runPolicy"}:  # the only field of an accepted run that can be changed
         advice = f"change that in place, kubectl patch bmr {name}, or give this run another name"
     else:
         advice = f"give this run another name, or use generateName; or delete that one, kubectl delete bmr {name}"

@@ -47,7 +47,7 @@ def clone_run(run: Manifest, name: str | None = None) -> Manifest:
     Without `name`, the API server names the new run.
     """
     if condition(run, "Finished").get("reason") == ConditionReason.INVALID_SPEC:
-        problem = f"{outcome_text(run)}. Correct that, and apply the manifest under another name"
+        problem = f"{outcome_text(run)}. Correct that, and apply the manifest again"
         raise InvalidSpecError(f"benchmarkrun/{run['metadata']['name']}", [Problem("", problem)])
     spec = copy.deepcopy(run["spec"])
     spec["series"] = spec.get("series") or run["metadata"]["name"]

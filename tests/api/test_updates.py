@@ -102,6 +102,21 @@ def test_a_series_cannot_be_given_later(server: Cluster) -> None:
     assert from_kubectl(done.stderr) == {f"spec.series: {ONE_EXPERIMENT}"}
 
 
+def test_a_run_that_was_refused_before_it_started_may_be_corrected(server: Cluster) -> None:
+    server.apply(FULL)
+    write_status(server, {"phase": "InvalidSpec"})
+    server.apply(changed({"spec.variants": GOOD["spec"]["variants"], "spec.series": "weekly"}, FULL))
+    write_status(server, {"phase": "InvalidSpec", "measuredCases": ["size-1"]})
+    done = server.kubectl("apply", "--filename=-", input=json.dumps(FULL), check=False)
+    assert f"spec.series: {ONE_EXPERIMENT}" in from_kubectl(done.stderr)
+
+
+def write_status(server: Cluster, status: dict[str, Any]) -> None:
+    """Write the status, as the operator does."""
+    patch = json.dumps({"status": status})
+    server.kubectl("patch", "bmr", FULL["metadata"]["name"], "--subresource=status", "--type=merge", f"--patch={patch}")
+
+
 def test_a_cancelled_run_stays_cancelled(server: Cluster) -> None:
     server.apply(changed({"spec.runPolicy.cancel": True}))
     server.apply(changed({"spec.runPolicy": {"cancel": True, "suspend": True}}))

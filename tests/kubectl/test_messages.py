@@ -33,6 +33,8 @@ def messages(capsys: pytest.CaptureFixture[str]) -> Iterator[tuple[str, str]]:
     yield "an existing run with a result", AppliedRun(done, created=False).describe()
     yield "an existing run whose spec is invalid", AppliedRun(invalid, created=False).describe()
     yield "another run with another workload", apply._explain_difference("chain", ["workload", "measurement"])
+    refused_run = apply._explain_difference("chain", ["variants"], was_refused=True)
+    yield "a refused run with other variants", refused_run
     yield "another run with another runPolicy", apply._explain_difference("chain", ["runPolicy"])
     with pytest.raises(InvalidSpecError) as refused:
         clone_run(invalid)

@@ -274,6 +274,50 @@ def test_a_refused_run_goes_in_time() -> None:
     assert cluster.run is None
 
 
+def test_a_refused_run_is_measured_once_its_spec_is_corrected() -> None:
+    cluster = PlayedCluster(run_manifest(variants=[{"use": "jax/jitt"}, {"use": "pytorch/eager"}]), lambda: "")
+    operator = reconciler(cluster)
+    asyncio.run(operator.reconcile(KEY))
+    refused = read_status(cluster.run)
+    assert (refused.phase, cluster.created) == ("InvalidSpec", [])
+
+    correct(cluster, "jax/jitted")
+    assert operator.changed(KEY, cluster.run)
+    asyncio.run(operator.reconcile(KEY))
+    again = read_status(cluster.run)
+    assert (again.phase, cluster.created) == ("InvalidSpec", [])
+    assert "jitted" in again.headline
+
+    correct(cluster, "jax/jit")
+    assert operator.changed(KEY, cluster.run)
+    asyncio.run(operator.reconcile(KEY))
+    status = read_status(cluster.run)
+    assert (status.phase, status.completion_time, len(cluster.created)) == ("Queued", None, 1)
+    assert {condition.type: condition.status for condition in status.conditions} == {
+        "Accepted": "True",
+        "Finished": "False",
+        "Succeeded": "Unknown",
+    }
+
+
+def test_a_refused_run_that_has_results_stays_finished() -> None:
+    cluster = new_cluster()
+    asyncio.run(reconciler(cluster).reconcile(KEY))
+    cluster.run["status"] |= {"phase": "InvalidSpec", "measuredCases": [], "completionTime": "2026-03-01T12:00:00Z"}
+    cluster.run["status"]["conditions"][1]["status"] = "True"
+    before = cluster.created[:]
+    cluster.set_policy(parallelism=2)
+    asyncio.run(reconciler(cluster).reconcile(KEY))
+    assert (read_status(cluster.run).phase, cluster.created) == ("InvalidSpec", before)
+
+
+def correct(cluster: PlayedCluster, use: str) -> None:
+    """Change the first variant, as `kubectl apply` does."""
+    cluster.run["spec"]["variants"][0]["use"] = use
+    cluster.run["metadata"]["generation"] += 1
+    cluster.run["metadata"]["resourceVersion"] += "1"
+
+
 def test_what_this_operator_wrote_is_no_news_and_what_a_user_wrote_is() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)

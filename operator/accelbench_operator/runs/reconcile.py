@@ -34,7 +34,13 @@ from accelbench_operator.runs.known import (
 )
 from accelbench_operator.runs.objects import RunObjects, owned_by_runs
 from accelbench_operator.runs.observed import ObservedPod
-from accelbench_operator.runs.status import differs_only_in_progress, finished_at, shortened_status
+from accelbench_operator.runs.status import (
+    before_refusal,
+    differs_only_in_progress,
+    finished_at,
+    may_be_corrected,
+    shortened_status,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -212,6 +218,8 @@ class Reconciler:
             await self._post_event(key, Transition("Warning", "StatusUnreadable", str(error)))
             raise
         generation = run["metadata"]["generation"]
+        if may_be_corrected(status, generation):
+            status = before_refusal(status)
         plan: Plan | Refused | FinishedRun
         if finished_at(status):
             plan = FinishedRun(RunRetention.read(run))

@@ -79,6 +79,23 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
     return None
 
 
+def may_be_corrected(status: BenchmarkRunStatus, generation: int) -> bool:
+    """Return True if the run was refused before it started, and its spec has changed since.
+
+    `rules.immutable_unless_refused` lets the spec of no other finished run change.
+    """
+    has_started = bool(status.attempts or status.measured_cases)
+    return status.phase == ConditionReason.INVALID_SPEC and not has_started and status.observed_generation != generation
+
+
+def before_refusal(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
+    """Return the status that a refused run had before it was planned, so that its changed spec is planned."""
+    conditions = tuple(condition for condition in status.conditions if condition.type not in OWN_CONDITIONS)
+    return status.model_copy(
+        update={"conditions": conditions, "phase": "", "headline": "", "runner": None, "completion_time": None}
+    )
+
+
 def with_generation(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
     """Return the status with a new observed generation.
 
@@ -135,8 +152,10 @@ def shortened_status(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
 
 def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
     """Return the final status of a run whose spec is refused."""
-    what_remains = "stored results are kept" if status.measured_cases else "nothing was measured"
-    remedy = f"{what_remains}; correct the spec and apply it under another name"
+    if status.attempts or status.measured_cases:
+        remedy = "stored results are kept; correct the spec and apply it under another name"
+    else:
+        remedy = "nothing was measured; correct the spec and apply it again"
     states: dict[ConditionType, ConditionState] = {
         "Accepted": ConditionState("False", ConditionReason.INVALID_SPEC, message),
         "Finished": ConditionState("True", ConditionReason.INVALID_SPEC, remedy),
