@@ -110,7 +110,13 @@ class Operator:
     def readiness_problems(self) -> tuple[str, ...]:
         """Return why this replica is not ready; empty if it is ready."""
         reasons = []
-        unlisted_paths = [str(reflector) for reflector in self.controllers.reflectors if not reflector.synced.is_set()]
+        # One namespace that is gone must not take the operator from the others.
+        excused = self.controllers.unlisted_namespaces
+        unlisted_paths = [
+            str(reflector)
+            for reflector in self.controllers.reflectors
+            if not reflector.synced.is_set() and reflector.namespace not in excused
+        ]
         if unlisted_paths:
             reasons.append(f"not listed yet: {', '.join(unlisted_paths)}")
         if self._skew:
@@ -152,6 +158,7 @@ class Operator:
             live_omitted=self._live.omitted,
             omitted=omitted,
             limit=self._series,
+            unlisted_namespaces=self.controllers.unlisted_namespaces,
         )
 
     def _observe_request(self, verb: str, resource: str, seconds: float) -> None:

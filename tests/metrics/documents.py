@@ -120,6 +120,7 @@ def snapshot(*results: tuple[str, Result], leading: bool = True) -> Snapshot:
         live=(live,),
         omitted=2,
         limit=3,
+        unlisted_namespaces=("gone",),
     )
 
 

@@ -1,7 +1,6 @@
 """The operator's process against a real API server, Job controller and garbage collector; only the node is played."""
 
 import json
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -90,9 +89,10 @@ def test_a_namespace_that_is_gone_holds_up_no_other(cluster: Cluster, kubelet: F
         apply(cluster)
         succeed(kubelet, next_pod(kubelet, cluster))
         wait_for(cluster, operator, "Finished", "Succeeded")
-        with pytest.raises(urllib.error.HTTPError) as unready:
-            urllib.request.urlopen(f"http://127.0.0.1:{operator.health_port}/readyz", timeout=5)
-        assert "not listed yet: /apis/batch/v1/namespaces/gone/jobs" in unready.value.read().decode()
+        with urllib.request.urlopen(f"http://127.0.0.1:{operator.health_port}/readyz", timeout=5) as ready:
+            assert ready.status == 200
+        with urllib.request.urlopen(f"http://127.0.0.1:{operator.metrics_port}/metrics", timeout=5) as metrics:
+            assert 'accelbench_operator_namespace_unlisted{namespace="gone"} 1.0' in metrics.read().decode()
     finally:
         code = operator.terminate()
     assert (code, "Traceback" in operator.log()) == (0, False), operator.log()

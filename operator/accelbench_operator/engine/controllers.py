@@ -107,6 +107,21 @@ class Controllers:
         return tuple(reflector for reflectors in self._reflectors.values() for reflector in reflectors)
 
     @property
+    def unlisted_namespaces(self) -> tuple[str, ...]:
+        """Return the namespaces where a list is refused, while all objects of another namespace are listed.
+
+        Such a namespace is gone, or its Role is. Nothing is reconciled there, and the other namespaces are served.
+        """
+        listed = dict.fromkeys(self._namespaces, True)
+        refused = set()
+        for reflector in self.reflectors:
+            if not reflector.synced.is_set():
+                listed[reflector.namespace] = False
+                if reflector.namespace and reflector.answered.is_set():
+                    refused.add(reflector.namespace)
+        return tuple(sorted(refused)) if any(listed.values()) else ()
+
+    @property
     def kinds(self) -> tuple[Kind, ...]:
         """Return the kinds that are reconciled."""
         return tuple(controller.kind for controller in self._controllers.values())

@@ -315,6 +315,13 @@ OPERATOR_METRICS: tuple[Metric[Snapshot], ...] = (
         lambda operator: operator.leading,
     ),
     Metric(
+        "accelbench_operator_namespace_unlisted",
+        "1 for each namespace of the operator's settings where the API server refuses a list, because the namespace is "
+        "gone or a Role is. Nothing is reconciled there.",
+        lambda operator: {(namespace,): 1 for namespace in operator.unlisted_namespaces},
+        by=("namespace",),
+    ),
+    Metric(
         "accelbench_operator_objects",
         "Objects that the operator holds in memory, by kind.",
         lambda operator: {(kind,): count for kind, count in operator.stored_objects.items()},

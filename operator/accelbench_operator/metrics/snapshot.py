@@ -63,3 +63,5 @@ class Snapshot:
     omitted: int = 0
     """Results that are not exported, because there are more than `limit`."""
     limit: int = 0
+    unlisted_namespaces: tuple[str, ...] = ()
+    """Namespaces of the operator's settings where the API server refuses a list, so that nothing is reconciled."""
