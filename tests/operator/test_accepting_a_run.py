@@ -116,9 +116,11 @@ def test_a_profile_that_is_for_other_namespaces_is_refused_with_whose_it_is() ->
     assert "spec.accelerator.profile: shared is for runs in ml, vision, but this run is in team" in refused.message
 
 
-def test_a_profile_that_is_for_the_runs_namespace_is_accepted() -> None:
-    profiles = Profiles(parse_profiles("shared: {platform: cpu, namespaces: [ml, team]}", "x"))
-    assert isinstance(accept(run_manifest(accelerator={"profile": "shared"}), profiles, IMAGE), Plan)
+def test_a_profile_that_is_for_the_runs_namespace_is_accepted_and_names_no_other_in_its_status() -> None:
+    profiles = Profiles(parse_profiles("shared: {platform: cpu, namespaces: [payroll, team]}", "x"))
+    plan = accept(run_manifest(accelerator={"profile": "shared"}), profiles, IMAGE)
+    assert isinstance(plan, Plan)
+    assert "payroll" not in plan.runner.to_json()
 
 
 def test_an_accepted_run_keeps_the_defaults_and_the_image_that_it_was_accepted_with() -> None:

@@ -217,7 +217,7 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
         )
         if problems:
             return Refused(problems)
-        plan = Plan.of(run, runner)
+        plan = Plan.of(run, _without_namespaces(runner))
         memory_problem = next(_memory_problems(plan), None)
         return Refused((memory_problem,)) if memory_problem else plan
     except (UnknownProfileError, platforms.UnknownPlatformError) as error:
@@ -226,6 +226,11 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
         return Refused((Problem("", str(error)),))
     except ValidationError as error:
         return Refused(tuple(Problem(_path(entry["loc"]), entry["msg"]) for entry in error.errors(include_url=False)))
+
+
+def _without_namespaces(runner: UsedRunner) -> UsedRunner:
+    """Return the runner for the run's status, whose readers need not learn the names of other tenants' namespaces."""
+    return runner.model_copy(update={"profile": runner.profile.model_copy(update={"namespaces": ()})})
 
 
 def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
