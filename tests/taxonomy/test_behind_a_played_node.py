@@ -15,6 +15,7 @@ import pytest
 
 from accelbench.delivery.log import MAXIMUM_BYTES_BY_KIND, digest_of
 from cluster.wait import wait_until
+from crash.proxy import Proxy
 from operator_world.builders import make_headline, make_log, make_result
 from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
@@ -88,14 +89,25 @@ def large(result: Result, size: int) -> Result:
 
 
 def test_a_pod_whose_node_is_silent_past_its_time_is_lost_and_the_node_is_named(
-    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, record: Callable[..., None]
+    cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path, record: Callable[..., None]
 ) -> None:
-    operator.start()
-    apply(cluster, **ONCE)
-    kubelet.start(next_pod(kubelet, cluster), ago=timedelta(minutes=65))
-    words = ("NodeLost: pod ", "but node taxonomy has not reported it", "Check whether the node is Ready")
-    record("node lost", ended(cluster, "chain", "CaseFailed", *words))
-    wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
+    with Proxy(cluster.kubeconfig, kill=lambda: None) as proxy:
+        operator = OperatorProcess(cluster, tmp_path, server=proxy.url)
+        operator.start()
+        apply(cluster, **ONCE)
+        kubelet.start(next_pod(kubelet, cluster))
+        wait_until(lambda: said(cluster, "chain")["reason"] == "Running", what="the run to run")
+        operator.kill()
+        # As if the operator came back after more than an hour, in which the node has reported nothing.
+        proxy.ahead = lambda: timedelta(minutes=65).total_seconds()
+        operator.start()
+        try:
+            words = ("NodeLost: pod ", "but node taxonomy has not reported it", "Check whether the node is Ready")
+            record("node lost", ended(cluster, "chain", "CaseFailed", *words))
+            wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
+        finally:
+            operator.terminate()
+    assert "Traceback" not in operator.log(), operator.log()
 
 
 def test_a_result_that_is_too_large_leaves_its_headline_and_says_what_to_do(
