@@ -28,7 +28,7 @@ class DatedClient(ApiClient):  # type: ignore[misc]
         self.add_answer = add_answer
 
     async def call_api(self, *request: Any, **options: Any) -> Any:
-        """Send a request, and return the response unread."""
+        """Send a request, pass the `Date` header of the response to `add_answer`, and return the response."""
         response = await super().call_api(*request, **options)
         self.add_answer(response.headers.get("Date", ""))
         return response
@@ -45,7 +45,7 @@ class KubernetesApi(AsyncClient):
         self.requests: Counter[RequestKind] = Counter()
 
     def record_answer(self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float) -> None:
-        """Count a request, and report its duration."""
+        """Count a request; if it was answered and is not a watch, pass its duration to `observe_duration`."""
         verb, resource = verb_and_resource(method, path, query)
         self.requests[RequestKind(verb, resource, status)] += 1
         if not status:  # no answer arrived

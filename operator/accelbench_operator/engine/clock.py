@@ -52,7 +52,7 @@ class ServerClock:
     def __init__(
         self, local: Callable[[], datetime] = local_time, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """Start with the time of this machine's clock, `local`, until responses arrive."""
+        """Use the time of this machine's clock, `local`, until responses arrive."""
         self._monotonic = monotonic
         self._offset = local().timestamp() - monotonic()
         self._answers: deque[_Answer] = deque(maxlen=MAXIMUM_ANSWERS)
@@ -64,18 +64,19 @@ class ServerClock:
         return datetime.fromtimestamp(self._monotonic() + self._offset, UTC)
 
     def add_answer(self, date: str) -> None:
-        """Take the `Date` header of a response that has just arrived into account."""
+        """Correct the time by the `Date` header of a response that has just arrived."""
         try:
             server_time = parsedate_to_datetime(date)
         except ValueError:
             return
         if server_time.tzinfo is None:
-            # So Python reads the zone -0000, which is UTC.
+            # The zone -0000 means UTC, but Python returns a time without a zone for it.
             server_time = server_time.replace(tzinfo=UTC)
         now = self._monotonic()
         self._sample(_Answer(now, server_time.timestamp() - now))
         while len(self._answers) > MINIMUM_ANSWERS and now - self._answers[0].arrived_at > WINDOW_SECONDS:
             self._answers.popleft()
+        # The median, because one of several API servers may have a wrong clock.
         median = median_low(answer.offset for answer in self._answers)
         change = median - self._offset
         if abs(change) > NEGLIGIBLE_SECONDS:
@@ -83,12 +84,13 @@ class ServerClock:
             logger.warning("most responses of the API server say that it is %+.0f s later; using that time", change)
 
     def _sample(self, answer: _Answer) -> None:
-        """Keep the answer or, of answers that arrive at once while there are enough, one chosen at random."""
+        """Store the answer; once there are enough, store only one of each `SAMPLE_SECONDS`, chosen at random."""
         has_enough = len(self._answers) >= MAXIMUM_ANSWERS
         if not has_enough or answer.arrived_at - self._answers[-1].arrived_at >= SAMPLE_SECONDS:
             self._answers.append(answer)
             self._skipped = 0
             return
+        # Reservoir sampling: each answer of this interval is the stored one with the same probability.
         self._skipped += 1
         if random.randint(0, self._skipped) == 0:  # noqa: S311 - keeps no secret
             self._answers[-1] = self._answers[-1]._replace(offset=answer.offset)

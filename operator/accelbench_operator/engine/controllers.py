@@ -132,7 +132,7 @@ class Controllers:
         return {kind_name: self._store.count(kind_name) for kind_name in kind_names}
 
     def changed(self, key: Key, manifest: Manifest) -> None:
-        """Queue an object if its controller must reconcile it."""
+        """Handle a new or changed object: queue it if its controller must reconcile it."""
         self.keys[key.uid] = key
         if self._controllers[key.kind].changed(key, manifest):
             self.queue.add(key)
@@ -144,7 +144,7 @@ class Controllers:
         self._controllers[key.kind].deleted(key)
 
     def reset(self) -> None:
-        """Reset the controllers and queue every object. Another leader may have changed any of them."""
+        """Reset the controllers and queue every object, because another leader may have changed any of them."""
         for controller in self._controllers.values():
             controller.reset()
         for key in self.keys.values():
@@ -167,7 +167,7 @@ class Controllers:
         namespaces = {None, key.namespace}
         reflectors = [reflector for reflector in self._reflectors[key.kind] if reflector.namespace in namespaces]
         if not all(reflector.synced.is_set() for reflector in reflectors):
-            return RETRY_UNLISTED_SECONDS
+            return RETRY_UNLISTED_SECONDS  # the controller would not see all objects that this one owns
         with self._measure_reconcile():
             return await self._controllers[key.kind].reconcile(key)
 

@@ -72,7 +72,7 @@ class Lock(LeaseLock):  # type: ignore[misc]
         return await self._send_write(self.api_instance.replace_namespaced_lease(name, namespace, lease))
 
     async def _send_write(self, request: Awaitable[V1Lease]) -> bool:
-        """Send the request; return True if the API server accepts it."""
+        """Send a request that writes the Lease; return True if the API server accepts it."""
         try:
             await request
         except ApiException as error:
@@ -95,7 +95,7 @@ class Election(LeaderElection):  # type: ignore[misc]
         changed: Callable[[bool], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare to take part.
+        """Prepare to take part in the election.
 
         Args:
             client: The client of the API server.
@@ -138,14 +138,14 @@ class Election(LeaderElection):  # type: ignore[misc]
             # If the last renewal has expired, first notify that this replica stopped leading. When it starts again,
             # the keys that were skipped meanwhile are queued.
             self._notify()
-            self._renewed_at = began
+            self._renewed_at = began  # the server may have renewed the Lease long before its answer arrived
         elif self.observed_record and self.observed_record.holder_identity != self.election_config.lock.identity:
             self._renewed_at = float("-inf")  # another replica holds the Lease: stop leading at once
         self._notify()
         return succeeded
 
     async def run_until_cancelled(self) -> None:
-        """Take part until cancelled."""
+        """Take part in the election until cancelled, also after this replica has lost the Lease."""
         while True:
             await self.run()  # returns when the Lease is lost
             self._notify()
@@ -165,7 +165,7 @@ class Election(LeaderElection):  # type: ignore[misc]
                     await lock.api_instance.replace_namespaced_lease(lock.name, lock.namespace, lease)
 
     def _notify(self) -> None:
-        """Call `changed` if this replica has started or stopped leading."""
+        """Call `changed` if this replica has started or stopped leading since the last call."""
         leads = self.leading()
         if leads == self._notified_leading:
             return
@@ -176,7 +176,7 @@ class Election(LeaderElection):  # type: ignore[misc]
 
 @asynccontextmanager
 async def take_part(election: Election) -> AsyncIterator[None]:
-    """Take part in the election while the context is open, then release the Lease."""
+    """Take part in the leader election while the context is open, then release the Lease."""
     task = asyncio.create_task(election.run_until_cancelled())
     try:
         yield

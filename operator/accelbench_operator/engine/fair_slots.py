@@ -13,13 +13,14 @@ class FairSlots(Generic[Group]):
     """Limit how many tasks do something at once. A group without waiting tasks leaves its share to the others."""
 
     def __init__(self, count: int) -> None:
+        """Start with `count` free slots."""
         self._free = count
         self._waiting: dict[Group, deque[asyncio.Future[None]]] = {}
         """Tasks that wait for a slot, by group; the group that was served last is at the end."""
 
     @asynccontextmanager
     async def slot(self, group: Group) -> AsyncIterator[None]:
-        """Hold a slot in the `with` block."""
+        """Hold a slot within the `async with` block; wait for one first if none is free."""
         if self._free:
             self._free -= 1
         else:
@@ -30,24 +31,25 @@ class FairSlots(Generic[Group]):
             self._release()
 
     async def _wait(self, group: Group) -> None:
-        """Wait until a slot is handed over."""
+        """Wait until another task hands over its slot, when it is the turn of this task's group."""
         handed_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(group, deque()).append(handed_over)
         try:
             await handed_over
         except asyncio.CancelledError:
+            # The slot can arrive together with the cancellation: then pass it on.
             if handed_over.done() and not handed_over.cancelled():
                 self._release()
             raise
 
     def _release(self) -> None:
-        """Hand a slot over to a waiting task of the group whose turn it is, if there is one."""
+        """Hand a slot over to a waiting task of the next group; if no task waits, the slot becomes free."""
         while self._waiting:
             group = next(iter(self._waiting))
             tasks = self._waiting.pop(group)
             task = tasks.popleft()
             if tasks:
-                self._waiting[group] = tasks
+                self._waiting[group] = tasks  # at the end: the other groups come first
             if not task.done():  # a cancelled task waits no more
                 task.set_result(None)
                 return

@@ -62,10 +62,12 @@ def controller_of(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def controller_uid(manifest: Manifest, kind: Kind) -> str:
-    """Return the UID of the object's controller; empty if it has none, or one of another kind."""
+    """Return the UID of the object's controller; empty if there is none, or if it is not of this `kind`."""
     owner = controller_of(manifest)
-    is_of_kind = (_group(owner.get("apiVersion", "")), owner.get("kind")) == (_group(kind.api_version), kind.name)
-    return str(owner.get("uid", "")) if is_of_kind else ""
+    has_same_group = _group(owner.get("apiVersion", "")) == _group(kind.api_version)
+    if not has_same_group or owner.get("kind") != kind.name:
+        return ""
+    return str(owner.get("uid", ""))
 
 
 def _group(api_version: str) -> str:

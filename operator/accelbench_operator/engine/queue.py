@@ -41,11 +41,11 @@ class RetryError(Exception):
 
 
 def retry_delay(failures: int, error: Exception) -> float:
-    """Return after how many seconds to retry a key.
+    """Return the seconds until a failed key is retried: they double with each failure, with random jitter.
 
     Args:
         failures: The number of failures in a row, at least 1.
-        error: The last failure.
+        error: The last failure; its `retry_after_seconds`, if any, are added.
     """
     doublings = min(failures - 1, MAXIMUM_DOUBLINGS)
     delay_seconds = min(FIRST_DELAY_SECONDS * 2.0**doublings, LONGEST_DELAY_SECONDS)
@@ -117,25 +117,25 @@ class KeyedQueue(Generic[Key]):
 
     @property
     def oldest_seconds(self) -> float:
-        """Return the longest time that a key has been due."""
+        """Return how long the oldest key has been due, including keys that workers handle now."""
         now = self._clock()
         earliest = min((*self._due_at.values(), *self._in_work.values()), default=now)
         return max(0.0, now - earliest)
 
     @property
     def longest_step_seconds(self) -> float:
-        """Return the duration of the longest step that a worker is doing."""
+        """Return the longest time for which a worker has been busy with its current step."""
         now = self._clock()
         earliest_step = min(self._step_began.values(), default=now)
         return max(0.0, now - earliest_step)
 
     def record_step(self, key: Key) -> None:
-        """Set the start of the key's current step to now."""
+        """Record that the worker of this key begins its next step now."""
         if key in self._step_began:
             self._step_began[key] = self._clock()
 
     async def run(self, workers: int) -> None:
-        """Run that many workers until cancelled."""
+        """Run `workers` workers until cancelled; then let them finish their keys for `END_SECONDS` at most."""
         tasks = [asyncio.create_task(self._worker()) for _ in range(workers)]
         try:
             # Unlike gather, wait does not cancel the workers when this task is cancelled.
@@ -204,16 +204,16 @@ class KeyedQueue(Generic[Key]):
         now = self._clock()
         while self._heap:
             due_at, _, key = self._heap[0]
-            if due_at > now and self._due_at.get(key) == due_at:
+            is_stale = self._due_at.get(key) != due_at  # the key became due earlier, or was discarded
+            if due_at > now and not is_stale:
                 return due_at - now
             heapq.heappop(self._heap)
-            # Otherwise the entry is stale: the key became due earlier, or was discarded.
-            if self._due_at.get(key) == due_at:
+            if not is_stale:
                 self._due.setdefault(self._group_of(key), {})[key] = None
         return None
 
     def _choose_due(self) -> Key | None:
-        """Return the key to handle next; None if no key is due."""
+        """Return the key to handle next, which is due and not in work; None if there is no such key."""
         for keys in self._due.values():
             for key in keys:
                 # Only one worker at a time may handle a key.
@@ -222,14 +222,14 @@ class KeyedQueue(Generic[Key]):
         return None
 
     def _take_out(self, key: Key) -> None:
-        """Remove a key from those that are due; its group is then the last one."""
+        """Remove a key from those that are due, and move its group to the end, so that groups take turns."""
         keys = self._due.pop(self._group_of(key), {})
         keys.pop(key, None)
         if keys:
             self._due[self._group_of(key)] = keys
 
     async def _sleep(self, seconds: float | None) -> None:
-        """Wait at most `seconds` until the queue changes; None is no limit."""
+        """Wait until the queue changes, but at most `seconds`; None means no limit."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()

@@ -41,7 +41,7 @@ class Reflector:
         namespace: str | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Prepare to copy the namespace's objects to the store; None is all namespaces."""
+        """Prepare to copy the objects of `namespace` to the store; None stands for all namespaces."""
         self._api = api
         self._store = store
         self._owned = owned
@@ -70,7 +70,7 @@ class Reflector:
                     version = await self._watch(version)
             except (ApiError, ValueError, KeyError) as error:
                 logger.warning("%s: %s: %s; listing again", self._path, type(error).__name__, error)
-                # The operator may have no permission in one of its namespaces; it must not wait for that one.
+                # The operator may lack the permission in one of its namespaces: it must not wait for that namespace.
                 if self.namespace and isinstance(error, ForbiddenError | NotFoundError):
                     self.answered.set()
                 await self._pause()
@@ -78,14 +78,14 @@ class Reflector:
     async def _pause(self) -> None:
         """Wait for a random part of the delay, then double the delay.
 
-        This protects a server that ends every watch at once.
+        Without this, a server that ends every watch immediately would get requests without pause.
         """
         await self._sleep(self._delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
         self._delay = min(2 * self._delay, LONGEST_DELAY_SECONDS)
 
     async def _list(self) -> str:
         """Copy the cluster's list to the store; return the resource version from which to watch."""
-        # The store keeps what the operator itself writes during the requests.
+        # The store keeps objects that the operator writes after this tick: the list may be older.
         since = self._store.tick
         listed_names: set[Name] = set()
         query = {"labelSelector": self._owned.selector, "limit": PAGE}
@@ -134,7 +134,7 @@ class Reflector:
         return version
 
     def _observe(self, item: Mapping[str, Any]) -> StoredObject | None:
-        """Convert an object to what the store holds of it; None if the object cannot be read.
+        """Convert an object from the API server to the form that is stored; None if the object cannot be read.
 
         An immutable object that is in the store already is not converted again.
         """

@@ -32,13 +32,14 @@ class Store:
 
     @property
     def tick(self) -> int:
-        """Return how many objects were put as `fresh` so far."""
+        """Return the number of objects put as `fresh` so far; it dates the request of a list."""
         return self._ticks
 
     def put(self, stored: StoredObject, *, fresh: bool = False) -> None:
         """Store the object, and notify the listeners of a change.
 
-        Put an object as `fresh` after this operator has written or read it: no older list replaces it.
+        Put an object as `fresh` after this operator has written or read it: a list that was requested earlier does not
+        replace it.
         """
         kind, name = stored.key.kind, name_of(stored)
         if fresh:
@@ -48,7 +49,7 @@ class Store:
         if before is stored or before == stored:
             return
         if before is not None and before.owner != stored.owner:
-            # The removal notifies the listeners of the object that its earlier owner lost.
+            # Remove the object first, so that the listeners are notified with its earlier owner too.
             self.remove(kind, name)
             before = None
         self._objects[kind][name] = stored
@@ -68,25 +69,29 @@ class Store:
         self._notify(stored, None)
 
     def replace(self, kind: str, namespace: str | None, listed: Iterable[StoredObject], since: int) -> None:
-        """Replace all objects of a kind by a complete list.
+        """Replace all objects of a kind by a complete list, except those put as `fresh` after the list's request.
 
-        The list was requested at the tick `since`. `namespace` is the list's namespace; None is all.
+        `since` is the `tick` of that request. `namespace` is the list's namespace; None stands for all.
         """
         objects = tuple(listed)
         self.merge(objects, since)
         self.retain(kind, namespace, {name_of(stored) for stored in objects}, since)
 
     def merge(self, listed: Iterable[StoredObject], since: int) -> None:
-        """Store a page of a list, but keep newer objects. The list was requested at the tick `since`."""
+        """Store a page of a list, except where an object was put as `fresh` after the list's request.
+
+        `since` is the `tick` of that request.
+        """
         for stored in listed:
             if self._fresh_at.get((stored.key.kind, name_of(stored)), 0) <= since:
                 self.put(stored)
 
     def retain(self, kind: str, namespace: str | None, listed_names: Container[Name], since: int) -> None:
-        """Remove the objects that are missing in a complete list of their kind.
+        """Remove the objects that a complete list lacks, except those put as `fresh` after the list's request.
 
-        The list was requested at the tick `since`. `namespace` is the list's namespace; None is all.
+        `since` is the `tick` of that request. `namespace` is the list's namespace; None stands for all.
         """
+        # A name is a tuple of namespace and name.
         stored_names = [name for name in self._objects[kind] if namespace in {None, name[0]}]
         for name in stored_names:
             if name not in listed_names and self._fresh_at.get((kind, name), 0) <= since:

@@ -52,6 +52,7 @@ async def watch(
 
     @kopf.on.login(registry=registry)
     def login(**context: Any) -> kopf.ConnectionInfo | None:
+        """Return the address and credentials of the API server, as the kubernetes client loads them."""
         # kopf's own service-account login ignores KUBERNETES_SERVICE_HOST; the kubernetes client's honours it.
         return kopf.login_via_client(**context)
 
@@ -60,7 +61,7 @@ async def watch(
 
     @kopf.on.cleanup(registry=registry)
     async def cleanup(**_: Any) -> None:
-        """Stop the other tasks."""
+        """Stop the other tasks; ignore errors of the connections that kopf then closes."""
         asyncio.get_running_loop().set_exception_handler(_ignore_closed_connections)
         on_end()
 
@@ -84,7 +85,7 @@ def _watch_kind(
 
     @kopf.on.event(group, version, kind.plural, registry=registry, id=kind.plural)
     async def event(type: str | None, body: Any, **_: Any) -> None:  # noqa: A002 - kopf's name
-        """Pass the object to `deleted` or `changed`."""
+        """Pass the object of a watch event to `deleted` or, without its managedFields, to `changed`."""
         if type == "DELETED":
             deleted(Key.of(kind.name, body))
         else:
@@ -93,13 +94,13 @@ def _watch_kind(
 
 
 def _ignore_closed_connections(loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
-    """Ignore connection errors, which kopf causes at shutdown."""
+    """Handle an exception that no task caught: ignore connection errors, which kopf causes at shutdown."""
     if not isinstance(context.get("exception"), aiohttp.ClientConnectionError):
         loop.default_exception_handler(dict(context))
 
 
 def kopf_settings() -> kopf.OperatorSettings:
-    """Return the settings of kopf."""
+    """Return settings for a kopf that only watches objects and writes nothing to them."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     # CRDs and namespaces are known at the start, so no permission to watch them is needed.

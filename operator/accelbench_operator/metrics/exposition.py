@@ -36,18 +36,18 @@ class Exposition:
         self._results: dict[str, ResultsText] = {}
         """By media type, without its version: all versions have the same text."""
 
-    def write(self, operator: Snapshot, accept: str = "") -> "Scrape":
-        """Return the metrics in the format that the Accept header asks for."""
+    def write(self, snapshot: Snapshot, accept: str = "") -> "Scrape":
+        """Return the metrics in the format that the request's Accept header asks for."""
         encode, content_type = choose_encoder(accept)
         media_type = content_type.partition(";")[0]
         if media_type not in self._results:
             self._results[media_type] = ResultsText(encode)
-        results = self._results[media_type].write(operator.results)
-        if not operator.leading:
+        results = self._results[media_type].write(snapshot.results)
+        if not snapshot.leading:
             # Only the leader exports results; another replica writes them to fill the cache.
             results = results.without_results
         collected_families = [family for collector in self._collectors for family in collector.collect()]
-        operator_text = encode(Families([*operator_families(operator), *collected_families]))
+        operator_text = encode(Families([*operator_families(snapshot), *collected_families]))
         return Scrape(content_type, results, operator_text)
 
 
@@ -75,7 +75,7 @@ class Tls:
     """If set, clients need a certificate that this authority signed."""
 
     def context(self) -> ssl.SSLContext:
-        """Return a server's TLS context; clients need a certificate if there is a `client_ca`."""
+        """Return the TLS context of a server, which requires certificates of clients if `client_ca` is set."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.load(context)
         if self.client_ca:
@@ -159,7 +159,7 @@ async def _yield_chunks(scrape: Scrape) -> AsyncIterator[bytes]:
 
 
 async def _reload_certificates(tls: Tls, context: ssl.SSLContext, seconds: float) -> None:
-    """Load changed certificates into `context` at regular times."""
+    """Check the certificates every `seconds`, and load them into `context` after a change."""
     loaded_times = tls.modification_times
     while True:
         await asyncio.sleep(seconds)

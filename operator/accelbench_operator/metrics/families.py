@@ -57,11 +57,11 @@ class Metric(Generic[T]):
     type: Literal["gauge", "counter"] = "gauge"
 
     def family(self, labels: Labels, labelled_objects: Iterable[tuple[Labels, T]]) -> Family:
-        """Return the metric with its samples.
+        """Return the metric with the samples that are read from the objects.
 
         Args:
-            labels: names of labels.
-            labelled_objects: the values of `labels`, shortened by `_truncate`, and the object to read.
+            labels: The names of the labels that all samples have; the metric adds those in `by`.
+            labelled_objects: Objects to read a value from, each with its values of `labels`, already truncated.
         """
         family_class = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
         family = family_class(self.name, self.help, labels=(*labels, *self.by))
@@ -196,7 +196,7 @@ def _to_float(text: str | None) -> float | None:
 
 
 def _pays_back_steps(payback: Payback | None) -> Mapping[Labels, float | None]:
-    """Return the steps until compiling pays back, by the label `answer`."""
+    """Return the break-even steps of compiling, labelled with the `answer`: 0 for at once, infinity for never."""
     if payback is None:
         return {}
     steps: float | None = payback.steps
@@ -375,11 +375,12 @@ def _baseline(result: Summary) -> str:
     return result.comparisons[0].baseline if result.comparisons else ""
 
 
-def operator_families(operator: Snapshot) -> Iterator[Family]:
+def operator_families(snapshot: Snapshot) -> Iterator[Family]:
     """Yield the metrics of the operator and of running cases."""
+    no_labels: Labels = ()
     for metric in OPERATOR_METRICS:
-        yield metric.family((), [((), operator)])  # only labels of its own
-    labelled_cases = [(_truncate((case.namespace, case.run, case.case)), case) for case in operator.live]
+        yield metric.family(no_labels, [(no_labels, snapshot)])
+    labelled_cases = [(_truncate((case.namespace, case.run, case.case)), case) for case in snapshot.live]
     for case_metric in LIVE_CASE_METRICS:
         yield case_metric.family(LIVE_LABELS, labelled_cases)
     labelled_estimates: list[tuple[Labels, SpeedupEstimate]] = []

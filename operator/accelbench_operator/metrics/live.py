@@ -61,7 +61,7 @@ class LiveCases:
         Args:
             api: reads the logs.
             pods: returns all pods in the store.
-            find_case: returns the case that a pod measures; None if the pod is not that of an attempt in flight.
+            find_case: returns the case that a pod measures; None if the pod belongs to no unfinished attempt.
             is_leading: returns True while this replica leads; only the leader follows logs.
         """
         self._api = api
@@ -116,7 +116,7 @@ class LiveCases:
         return fair_share(oldest_first, lambda pod: pod.key.namespace, MAXIMUM_FOLLOWED)
 
     async def _follow(self, pod: ObservedPod) -> None:
-        """Update the progress of the pod's case until cancelled."""
+        """Keep the progress of the pod's case up to date until cancelled."""
         key = pod.key
         running_case = self._find_case(pod)
         if running_case is None:
@@ -131,7 +131,10 @@ class LiveCases:
             self._cases.pop(key.uid, None)
 
     async def _apply_events(self, key: Key, variants: Container[str]) -> None:
-        """Update the case at each event in the pod's log about its `variants`."""
+        """Follow the log of a pod until cancelled, and update the progress of its case at each event.
+
+        `variants` are the names of the case's variants; what the log says of other names is ignored.
+        """
         path = f"{POD.path(key.namespace)}/{key.name}/log"
         query: dict[str, object] = {"container": CONTAINER, "follow": "true", "limitBytes": MAXIMUM_LOG_BYTES}
         last_read_time = None
@@ -156,7 +159,7 @@ class LiveCases:
 
 
 async def _enumerate_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int, str]]:
-    """Yield each line with its number, from 1."""
+    """Yield each line with its number, counted from 1."""
     number = 0
     async for line in lines:
         number += 1
@@ -166,7 +169,8 @@ async def _enumerate_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int
 def advance(case: LiveCase, event: Event, variants: Container[str]) -> LiveCase:
     """Return the progress of `case` after an event of its log.
 
-    `variants` are the case's: a program can write other names into the log, and each would be a new series.
+    Names that are not in `variants` are ignored: a program can write any name into its log, and each would become a new
+    series in Prometheus.
     """
     if isinstance(event, LaunchStarted):
         if event.variant not in variants:

@@ -44,7 +44,7 @@ class ResultsText:
         """Return the metrics of these results as text. Blocks of unchanged results come from a cache."""
         # Scrapes are written in threads: read both values together, and replace both together.
         cached_summaries, blocks = self._cache
-        # The same object has the same results.
+        # Stored results never change, so the same sequence needs no comparison.
         if summaries is not cached_summaries:
             new_blocks = {}
             for block_number, results in _split_into_blocks(summaries):
@@ -66,7 +66,8 @@ class ResultsText:
     def _metric_text(self, family: Family) -> bytes:
         """Return one metric as text: HELP and TYPE, then its samples."""
         text = self._encode(Families([family]))
-        return text.removesuffix(OPENMETRICS_END)  # belongs after the last metric only
+        # The end mark of OpenMetrics belongs after the last metric only.
+        return text.removesuffix(OPENMETRICS_END)
 
 
 @dataclass(frozen=True)
@@ -82,14 +83,14 @@ class MetricTexts:
         return MetricTexts(self.heads, ())
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the text of each metric."""
+        """Yield the text of each metric: HELP and TYPE, then its samples in all blocks."""
         for metric_index, head in enumerate(self.heads):
             samples_of_blocks = [block.lines[metric_index] for block in self.blocks]
             yield b"".join([head, *samples_of_blocks])
 
 
 def _split_into_blocks(summaries: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
-    """Yield the number and the results of each block.
+    """Split results into blocks, whose text is cached; yield the number and the results of each block.
 
     Results of the same series and case share a block: duplicate samples are removed only within a block.
     """

@@ -41,7 +41,7 @@ class Scrapers:
         """By token."""
 
     async def __call__(self, authorization: str) -> Answer:
-        """Return 200 if the request may read the metrics, else a status and a reason."""
+        """Return HTTP status 200 if the Authorization header allows a scrape, else another status and the reason."""
         token = authorization.removeprefix(BEARER_PREFIX)
         has_token = authorization.startswith(BEARER_PREFIX) and token != ""
         if not has_token:
@@ -54,13 +54,13 @@ class Scrapers:
             answer = await self._review(token)
         except ApiError as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, f"cannot ask the API server who this is: {error}"
-        if len(self._cache) >= MAXIMUM_CACHED:  # the simplest bound: few tokens scrape
+        if len(self._cache) >= MAXIMUM_CACHED:  # the simplest way to limit the cache: few tokens scrape
             self._cache.clear()
         self._cache[token] = _CachedAnswer(answer, now + CACHE_SECONDS)
         return answer
 
     async def _review(self, token: str) -> Answer:
-        """Ask the API server if the token's user may get `/metrics`."""
+        """Ask the API server if the token's user may get `/metrics`; return a status and the reason of a refusal."""
         token_review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status: dict[str, Any] = (await self._api.create(TOKEN_REVIEWS, token_review))["status"]
         if not status.get("authenticated"):

@@ -17,7 +17,7 @@ class Telemetry(Collector):
     """Hold the histograms and counters of one operator."""
 
     def __init__(self) -> None:
-        """Create the metrics. No registry: `collect` exports them."""
+        """Create the metrics, without a registry because `collect` exports them."""
         self.reconcile = Histogram(
             "accelbench_operator_reconcile_seconds",
             "Duration of one reconciliation of a run, including its API requests.",
@@ -60,6 +60,6 @@ class Telemetry(Collector):
         return (self.reconcile, self.request, self.queue, self.start, self.failed_attempts)
 
     def collect(self) -> Iterator[metrics_core.Metric]:
-        """Yield the metrics of all histograms and counters, for the Prometheus client."""
+        """Yield the current values of all histograms and counters, for the Prometheus client."""
         for instrument in self.instruments:
             yield from instrument.collect()
