@@ -209,7 +209,7 @@ def compare(
     if signals.received is not None:
         raise KeyboardInterrupt(f"what was measured is in {directory.path}")
     if not outcome.measured:
-        raise RuntimeError("\n".join(line for case in outcome.cases for line in case.trouble))
+        raise RuntimeError("\n".join(line for case in outcome.cases for line in case.problems))
     return ComparedFunctions(outcome, directory.path)
 
 

@@ -70,7 +70,7 @@ def _run_checks(
 ) -> "Iterator[tuple[Case, RunnerExit]]":
     """Check the cases of a run one after the other until a signal arrives; yield each with its runner's exit.
 
-    `platform` is the name of the run's platform, `script` the path of its script; None if it has none.
+    `platform` is the name of the run's platform, and `script` the path of its script, if it has one.
     """
     import tempfile
     from pathlib import Path
@@ -85,7 +85,7 @@ def _run_checks(
         run_check = partial(
             run_case,
             signals=signals,
-            on_event=_print_event,
+            on_event=_print_launch,
             on_tick=lambda: None,
             environment=script_environment(script, directory),
             check=True,
@@ -95,8 +95,8 @@ def _run_checks(
                 yield case, run_check(case, directory.log_path(case.name))
 
 
-def _print_event(event: "Event") -> None:
-    """Print which of a variant's two launches starts."""
+def _print_launch(event: "Event") -> None:
+    """Print the start of a launch, of which a check has two for each variant; ignore other events."""
     from accelbench.delivery.log import LaunchStarted
 
     if isinstance(event, LaunchStarted):
@@ -104,7 +104,7 @@ def _print_event(event: "Event") -> None:
 
 
 def _explain_missing_result(case: "Case", runner_exit: "RunnerExit", signals: "Signals") -> Exit:
-    """Print why a case has no complete result, and return the exit code for it."""
+    """Print why a case has no complete result, and return the exit code that stands for the reason."""
     from accelbench.local.run import EXIT_OF_SIGNAL
 
     if signals.received is not None:

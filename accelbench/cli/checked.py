@@ -52,20 +52,22 @@ class CheckedVariant:
 
     def checks_with(self, outcome: CheckOutcome) -> tuple[Check, ...]:
         """Return the checks with that outcome; parity first, because other checks follow from it."""
-        checks = (check for check in self.checks if check.outcome == outcome)
-        return tuple(sorted(checks, key=lambda check: check.name != "parity"))
+        checks = [check for check in self.checks if check.outcome == outcome]
+        parity_checks = [check for check in checks if check.name == "parity"]
+        other_checks = [check for check in checks if check.name != "parity"]
+        return (*parity_checks, *other_checks)
 
     @property
     def is_to_blame(self) -> bool:
-        """Return True if the variant failed, or one of its checks for a reason of its own."""
+        """Return True if the variant failed, or if a check failed and not because of a function of the workload."""
         failed_names = {check.name for check in self.checks_with("failed")}
-        if self.failed_function:
+        if self.failed_function:  # then parity failed because of that function
             failed_names.discard("parity")
         return bool(self.failure or failed_names)
 
 
 def checked_variants(result: Result, launches: Sequence[LaunchRecord] = ()) -> tuple[CheckedVariant, ...]:
-    """Return the checks of every variant, and what its launches report of its outputs."""
+    """Return every variant with its checks, and with the outputs that its launches report."""
     variants = []
     for variant in result.variants:
         if variant.failure:
@@ -77,45 +79,48 @@ def checked_variants(result: Result, launches: Sequence[LaunchRecord] = ()) -> t
 
 
 def _failed_variant(name: str, failure: Failure) -> CheckedVariant:
-    """Return a variant that did not finish, so that nothing of it was checked."""
+    """Return a variant that did not finish: it has a failure and no checks."""
     phase = f" in phase {failure.phase}" if failure.phase else ""
     text = f"{failure.reason}{phase}: {failure.message}"
     return CheckedVariant(name, text, failure_remedy=_remedy_sentence(failure.reason))
 
 
 def _finished_variant(variant: VariantResult, result: Result, launches: Sequence[LaunchRecord]) -> CheckedVariant:
-    """Return the checks of a variant that finished, and what its launches report of its outputs."""
+    """Return a variant that finished with its checks, and with the outputs that its launches report."""
     # A check without a variant is about all variants.
     checks = tuple(check for check in result.certificate.checks if check.variant in {variant.name, None})
     failed_names = {check.name for check in checks if check.outcome == "failed"}
-    readings = [launch.parity for launch in launches if launch.parity is not None]
-    failed_references = [reading.failed_reference for reading in readings if reading.failed_reference]
-    if failed_references:  # then the reading of the check says what to do
+    parities = [launch.parity for launch in launches if launch.parity is not None]
+    failed_references = [parity.failed_reference for parity in parities if parity.failed_reference]
+    if failed_references:
+        # The text of the parity check already says what to do about a reference that could not be computed.
         failed_names.discard("parity")
+    failed_functions = [name for name in failed_references if name in FUNCTIONS]
     return CheckedVariant(
         variant.name,
         "",
         checks=checks,
         remedies={name: certificate.remedy_sentence(name, result) for name in failed_names},
         numbers=variant.numbers,
-        outputs=_outputs(launches),
-        captured=_captured(launches),
-        failed_function=next((name for name in failed_references if name in FUNCTIONS), ""),
+        outputs=_describe_outputs(launches),
+        captured=_captured_arrays(launches),
+        failed_function=failed_functions[0] if failed_functions else "",
     )
 
 
 def _remedy_sentence(reason: FailureReason) -> str:
-    """Return a sentence that says what to do about the failure; "" if nothing is known."""
+    """Return a sentence that says what to do about the failure; empty if no remedy is known."""
     remedy = reason.remedy
     return f"What to do: {remedy[0].lower()}{remedy[1:]}." if remedy else ""
 
 
-def _outputs(launches: Sequence[LaunchRecord]) -> dict[str, str]:
+def _describe_outputs(launches: Sequence[LaunchRecord]) -> dict[str, str]:
     """Return the type and shape of each output by name, from the first launch that reports types."""
     for launch in launches:
-        types, shapes = value_or_none(launch.facts.output_types), value_or_none(launch.facts.output_shapes) or {}
+        types = value_or_none(launch.facts.output_types)
+        shapes = value_or_none(launch.facts.output_shapes) or {}
         if types:
-            return {name: f"{kind} {_format_shape(shapes.get(name))}".rstrip() for name, kind in types.items()}
+            return {name: f"{dtype} {_format_shape(shapes.get(name))}".rstrip() for name, dtype in types.items()}
     return {}
 
 
@@ -123,17 +128,18 @@ def _format_shape(shape: Sequence[int] | None) -> str:
     return "" if shape is None else str(tuple(shape))
 
 
-def _captured(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
-    """Return the arrays that the variant's program captures."""
-    facts = [value_or_none(launch.facts.dependence) for launch in launches]
-    return tuple(dict.fromkeys(array for dependence in facts if dependence for array in dependence.captured))
+def _captured_arrays(launches: Sequence[LaunchRecord]) -> tuple[str, ...]:
+    """Return the names of the arrays that the variant's program uses besides its arguments, each once."""
+    names: dict[str, None] = {}
+    for launch in launches:
+        dependence = value_or_none(launch.facts.dependence)
+        if dependence:
+            names.update(dict.fromkeys(dependence.captured))
+    return tuple(names)
 
 
 def exit_code(variants: Sequence[CheckedVariant]) -> Exit:
-    """Return the exit code for failed variants and checks.
-
-    Untested checks are no failure.
-    """
+    """Return the exit code for failed variants and failed checks; an untested check does not count as failed."""
     codes = [Exit.VARIANT_FAILED for variant in variants if variant.failure]
     codes += [Exit.INVALID_MEASUREMENT for variant in variants if variant.checks_with("failed")]
     return Exit.worst(codes)
@@ -151,7 +157,7 @@ def conclusion(variants: Sequence[CheckedVariant]) -> str:
 
 
 def report(result: Result, launches: Sequence[LaunchRecord] = ()) -> RenderableType:
-    """Return the report of a case for the terminal."""
+    """Return the report of a case on the terminal: the checks of each variant, then a conclusion."""
     variants = checked_variants(result, launches)
     blocks: list[RenderableType] = [Text(title(result.case), style="bold")]
     for variant in variants:
@@ -165,7 +171,7 @@ def report(result: Result, launches: Sequence[LaunchRecord] = ()) -> RenderableT
 
 
 def as_json(result: Result, launches: Sequence[LaunchRecord] = ()) -> dict[str, Any]:
-    """Return the report of a case for scripts."""
+    """Return the report of a case for scripts, as a JSON document."""
     return {
         "case": result.case.name,
         "notes": list(result.notes),
@@ -218,7 +224,7 @@ class _Row(NamedTuple):
 
 
 def _rows(variant: CheckedVariant) -> Iterator[_Row]:
-    """Yield the rows of a variant: what failed, was not tested and passed, then what is known of the program."""
+    """Yield the rows of a variant's table: failed, untested and passed checks, then facts about its program."""
     if variant.failure:
         yield _Row("failed", _join_lines(variant.failure, variant.failure_remedy), "failed")
         return
@@ -253,6 +259,6 @@ def _list_outputs(outputs: Mapping[str, str]) -> str:
 
 
 def _program_numbers(numbers: Numbers) -> dict[str, int | float]:
-    """Return the numbers that were measured of the compiled program, by field of `Numbers`."""
+    """Return the measured numbers that describe the compiled program, by field of `Numbers`."""
     values = {field: numbers.value(field) for field, number in MEASURED.items() if number.table == "program"}
     return {field: value for field, value in values.items() if value is not None}

@@ -41,7 +41,7 @@ class ClaimRun:
 
     @property
     def parent_directory(self) -> str:
-        """Return the name of the parent directory: the hardware or `targets`."""
+        """Return the name of the directory above that of the results: the hardware, or `targets`."""
         return self.directory.path.parent.name
 
     @property
@@ -51,7 +51,7 @@ class ClaimRun:
 
     @property
     def compiler_advice(self) -> str:
-        """Return how to install the targets' missing compilers."""
+        """Return how to install the missing compilers of the targets; empty if none is missing."""
         from accelbench import targets
 
         advice = [targets.find(name).missing_message for name in self.targets]
@@ -59,7 +59,7 @@ class ClaimRun:
 
 
 def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additional: bool = False) -> Iterator[ClaimRun]:
-    """Yield the runs of the claim's manifests or, with `additional`, of those that do not decide it (`claim.beside`).
+    """Yield a run for each manifest that decides the claim or, with `additional`, for each of its other manifests.
 
     `results` is the directory with the results of all claims.
     """
@@ -87,9 +87,9 @@ def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additiona
 
 
 def complete_results(run: ClaimRun) -> "dict[str, Result]":
-    """Return the run's complete results, by case name.
+    """Return the run's complete results on disk, by case name.
 
-    Results of another manifest or an older workload source are left out.
+    Results of another manifest or of an older source of the workload are left out.
     """
     if not run.directory.has_record:
         return {}
@@ -104,16 +104,20 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
 
 
 def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> SettledClaim:
-    """Settle the claim on the first class of hardware with complete results.
+    """Decide the claim by the results of the first class in `hardware` whose results are complete.
 
     Results of the other classes are shown, but decide nothing.
     """
-    chosen_hardware = next((kind for kind in hardware if _is_measured(claim, kind, results)), hardware[0])
+    measured_hardware = (candidate for candidate in hardware if _is_measured(claim, candidate, results))
+    chosen_hardware = next(measured_hardware, hardware[0])
     deciding_runs = list(claim_runs(claim, chosen_hardware, results))
     additional_runs = list(claim_runs(claim, chosen_hardware, results, additional=True))
-    for kind in hardware:
-        if kind != chosen_hardware:
-            runs = [*claim_runs(claim, kind, results), *claim_runs(claim, kind, results, additional=True)]
+    for other_hardware in hardware:
+        if other_hardware != chosen_hardware:
+            runs = [
+                *claim_runs(claim, other_hardware, results),
+                *claim_runs(claim, other_hardware, results, additional=True),
+            ]
             # Runs that compile for targets are the same for every class of hardware: they are in the lists already.
             additional_runs += [run for run in runs if not run.targets]
     manifests = [ClaimManifest(run.name, load_run(claim, run), run.targets) for run in deciding_runs]
@@ -122,9 +126,9 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
 
 
 def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
-    """Return True if all of the claim's manifests were measured on this hardware.
+    """Return True if all manifests that decide the claim were measured on this hardware.
 
-    Manifests with targets are left out: they need no hardware.
+    Manifests that compile for targets do not matter, because they need no hardware.
     """
     runs = [load_run(claim, run) for run in claim_runs(claim, hardware, results) if not run.targets]
     all_complete = bool(runs) and all(run and run.is_complete for run in runs)
@@ -132,9 +136,9 @@ def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
 
 
 def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
-    """Load a run's results; None if they are missing or no longer valid.
+    """Load a run's results; None if there are none, or if the manifest has changed since.
 
-    A change of only the expectations is allowed if the claim's history lists it.
+    Changed expectations, the bounds of a claim, are allowed if the claim's history lists the change.
     """
     from accelbench.claims.page import measured_at
     from accelbench.local.results import read
@@ -157,7 +161,7 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
             err=True,
         )
         return None
-    # If the bounds stand in the ledger, no run records them: only the history shows that they have changed.
+    # If the bounds are in the ledger and not in a manifest, only the history shows that they have changed.
     has_bounds_in_ledger = claim.ignores_manifest_expectations and not claim.own
     return MeasuredRun(
         [(result, evaluate(run.manifest.spec.expectations, result)) for result in loaded.results],
@@ -170,7 +174,7 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
 
 
 def _has_other_bounds(claim: "Claim", run: ClaimRun, recorded: "BenchmarkRun") -> bool:
-    """Return True if the manifest's expectations decide the claim, and are not those of the recorded run."""
+    """Return True if the manifest's expectations decide the claim, and have changed since the run was recorded."""
     is_deciding_manifest = f"{run.name}.yaml" in claim.manifests and run.decides_claim
     if not is_deciding_manifest or claim.ignores_manifest_expectations:
         return False
@@ -189,18 +193,19 @@ def _without_expectations(run: "BenchmarkRun") -> "BenchmarkRun":
 def has_older_source(result: "Result") -> bool:
     """Return True if the workload's source has changed since the measurement.
 
-    Changes of only names and text do not matter.
+    A source that the ledger lists as reworded, with other names and texts only, counts as unchanged.
     """
-    measured_digest, digest_today = result.fingerprint.get("workloadSource"), _source_digest(result.case.workload)
+    measured_digest = result.fingerprint.get("workloadSource")
+    digest_today = _source_digest(result.case.workload)
     if not measured_digest or not digest_today:
         return False
-    equivalent_digests = ledger.reworded_digests(ledger.directory()).get(digest_today, [])
-    return measured_digest != digest_today and measured_digest not in equivalent_digests
+    reworded_digests = ledger.reworded_digests(ledger.directory()).get(digest_today, [])
+    return measured_digest not in {digest_today, *reworded_digests}
 
 
 @functools.cache
 def _source_digest(workload: str) -> str | None:
-    """Return the digest of a workload's source today; None if the source cannot be read."""
+    """Return the digest of the workload's source as it is now; None if the source cannot be read."""
     from accelbench import catalogue
     from accelbench.machine import fingerprint
 

@@ -91,7 +91,7 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
     all_have_results = True
     with Signals() as signals:
         for claim in claims:
-            runs = _runs_to_measure(claim, hardware_class, results, beside=beside)
+            runs = _runs_to_measure(claim, hardware_class, results, include_additional=beside)
             if not runs:
                 click.echo(f"row {claim.row}: {_explain_untestable(claim)}", err=True)
                 continue
@@ -115,13 +115,15 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
         sys.exit(Exit.INTERNAL)
 
 
-def _runs_to_measure(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool) -> "list[ClaimRun]":
-    """Return the runs that decide the claim; with `beside`, all of its runs that this hardware can run."""
+def _runs_to_measure(
+    claim: "Claim", hardware: "Hardware", results: Path, *, include_additional: bool
+) -> "list[ClaimRun]":
+    """Return the claim's runs that decide it; with `include_additional`, all that can run on this hardware."""
     from accelbench.cli import claimed
 
     with _exit_on_error():
         runs = list(claimed.claim_runs(claim, hardware, results))
-        if not beside:
+        if not include_additional:
             return [run for run in runs if run.decides_claim]
         runs += claimed.claim_runs(claim, hardware, results, additional=True)
         return [run for run in runs if run.can_run]
@@ -132,7 +134,8 @@ def _pending_runs(
 ) -> "list[tuple[ClaimRun, dict[str, Result]]]":
     """Return the runs that lack the result of a case, each with its complete results by the case's name.
 
-    Rows can share a run: one that was measured for an earlier row is left out. With `again`, no result counts.
+    Rows can share a run: a run that was measured for an earlier row is left out. With `again`, results that exist
+    already are ignored.
     """
     from accelbench.cli import claimed
     from accelbench.plan.cases import count_cases
@@ -147,7 +150,7 @@ def _pending_runs(
 
 
 def _print_verdict(settled_claim: "SettledClaim", runs: "Sequence[ClaimRun]") -> None:
-    """Print the verdict, its findings, and the directories of the results."""
+    """Print the claim's verdict and findings, and the directories of its results."""
     from accelbench.claims.words import simplify_sentence
 
     row = f"row {settled_claim.claim.row}"
@@ -169,7 +172,7 @@ def _explain_untestable(claim: "Claim") -> str:
 
 
 def _measure(run: "ClaimRun", signals: "Signals", complete_results: "Mapping[str, Result]") -> bool:
-    """Measure the cases of a run that have no complete result, and print problems; return True if there were none."""
+    """Measure the cases of a run that have no complete result, and print problems; return True without problems."""
     from accelbench.local.device import platform_of, require_a_framework
     from accelbench.local.run import measure
     from accelbench.report.live import display
@@ -188,7 +191,7 @@ def _measure(run: "ClaimRun", signals: "Signals", complete_results: "Mapping[str
             )
     except OSError as error:
         _exit(f"error: {error.filename or run.directory.path}: {error.strerror}", Exit.USAGE)
-    problems = [line for case in outcome.cases for line in case.trouble]
+    problems = [line for case in outcome.cases for line in case.problems]
     for line in problems:
         click.echo(line, err=True)
     if signals.received is not None:
@@ -235,7 +238,7 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> No
 
 
 def _write_pictures(settled_claims: "list[SettledClaim]", directory: Path) -> None:
-    """Draw the page's pictures into the directory; exit on an error."""
+    """Write the pictures of the page of claims as SVG files to the directory; exit on an error."""
     from accelbench.claims import pictures
     from accelbench.local.directory import write_atomically
 
@@ -263,7 +266,7 @@ def _parse_rows_and_hardware(rows: str, hardware: str) -> "tuple[tuple[Claim, ..
 
 
 def _settle(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> "SettledClaim":
-    """Settle the claim from the results on disk; end the process on an error."""
+    """Decide the claim by the results on disk; exit on an error."""
     from accelbench.cli import claimed
 
     with _exit_on_error():
@@ -272,7 +275,7 @@ def _settle(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> "S
 
 @contextmanager
 def _exit_on_error() -> "Iterator[None]":
-    """End the process if the code in the `with` block finds the ledger invalid, or needs scipy and it is missing."""
+    """Exit if the code in the `with` block finds an invalid ledger, or needs scipy, which is not installed."""
     from accelbench.claims.ledger import InvalidLedgerError
 
     try:
@@ -290,7 +293,7 @@ def _require_scipy() -> None:
 
 
 def _as_json(settled_claim: "SettledClaim") -> dict[str, object]:
-    """Return the claim, its verdict and its findings for scripts."""
+    """Return the claim, its verdict and its findings, as a JSON document."""
     claim = settled_claim.claim
     return {
         "row": claim.row,

@@ -49,7 +49,7 @@ def init(name: str, jax: str, pytorch: str) -> None:
 
 
 def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
-    """Raise BadParameter if a name is malformed or already taken."""
+    """Raise BadParameter if the name of the script or of a function is malformed or already taken."""
     from accelbench import catalogue, frameworks
     from accelbench.api.case import workload_name_from_file
 
@@ -85,7 +85,7 @@ def script_text(name: str, jax: str, pytorch: str) -> str:
 
 
 def manifest_text(name: str) -> str:
-    """Return a manifest that compares PyTorch in eager mode with JAX under jit."""
+    """Return a manifest that compares the script's PyTorch function in eager mode with its JAX function under jit."""
     from accelbench.local.manifests import DEFAULT_VARIANTS, time_limit
 
     run_name = name.replace("_", "-").strip("-")  # Kubernetes allows neither _ nor - at an end of a name

@@ -34,6 +34,6 @@ for command in (run, init, check, validate, workloads, profiles, report, compare
 
 
 def main() -> None:
-    """Run the command, as the console script does."""
+    """Run the console script `accelbench`."""
     replace_unencodable()
     app()

@@ -21,7 +21,7 @@ ACCEPT_NOISE = "measurement.acceptNoise=true"
 
 
 def _check_processor_count(count: int | None) -> int | None:
-    """Return `count`; raise BadParameter if this process cannot use that many CPUs."""
+    """Return the value of `--processors`; raise BadParameter if this process cannot use so many CPUs."""
     import os
 
     usable_cpus = len(os.sched_getaffinity(0))
@@ -88,7 +88,7 @@ def run(
 
 
 def _target_assignments(targets: Sequence[str]) -> list[str]:
-    """Return `PATH=VALUE` assignments that make a run compile for these targets."""
+    """Return `PATH=VALUE` assignments that make a run compile for the devices of `--target`, and measure nothing."""
     names = [name.strip() for target in targets for name in target.split(",") if name.strip()]
     if not names:
         return []
@@ -121,7 +121,7 @@ def _read_runs(
 
 
 def _create_directories(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
-    """Create a directory for the results of each run; exit on an error."""
+    """Create a directory for the results of each run, below `out` if it is given; exit on an error."""
     from accelbench.local.run import reserve
 
     try:
@@ -192,7 +192,7 @@ def _print_outcome(outcome: "RunOutcome", directory: "RunDirectory", output: Out
     from accelbench.terminal.results import json_report
 
     for case in outcome.cases:
-        for line in case.trouble:
+        for line in case.problems:
             click.echo(line, err=True)
     if output is Output.JSON:
         click.echo(json_report(outcome.measured, outcome.record))

@@ -69,7 +69,7 @@ def workloads(name: str | None, output: Output) -> None:
 
 
 def _load_or_explain(name: str) -> "Workload | str":
-    """Return the workload; if its package cannot be loaded, return the text of the error."""
+    """Return the workload of that name; if its package cannot be loaded, return the text of the error."""
     from accelbench import catalogue
 
     try:
@@ -79,14 +79,14 @@ def _load_or_explain(name: str) -> "Workload | str":
 
 
 def _describe_or_explain(name: str, workload_or_error: "Workload | str") -> dict[str, Any]:
-    """Return the description of a workload for JSON; for one that cannot be loaded, the text of the error."""
+    """Return the JSON document of a workload, with the error instead of a description if it cannot be loaded."""
     if isinstance(workload_or_error, str):
         return {"name": name, "broken": workload_or_error}
     return describe(workload_or_error)
 
 
 def _using_script(name: str) -> "AbstractContextManager[None]":
-    """Return a context in which `name` is this process's script, if it is the name of a file."""
+    """Return a context in which the script `name` is a workload of this process; an empty one for other names."""
     from contextlib import nullcontext
     from pathlib import Path
 
@@ -109,7 +109,7 @@ def _find(name: str) -> "Workload":
 
 
 def describe(workload: "Workload") -> dict[str, Any]:
-    """Return the description of a workload for JSON."""
+    """Return the description of a workload, its parameters and its variants, as a JSON document."""
     from accelbench import frameworks
     from accelbench.catalogue import options_model
 
@@ -130,7 +130,7 @@ def describe(workload: "Workload") -> dict[str, Any]:
 
 
 def _observations(workload: "Workload") -> dict[str, str]:
-    """Return the meaning of each observation of the workload, by name."""
+    """Return the meaning of each value that the workload observes, by name; empty if the workload is timed."""
     from accelbench.catalogue.observations import STANDARD
 
     if workload.measure(workload.Parameters()).protocol != "observe":
@@ -153,9 +153,9 @@ def _summary(workload: "Workload") -> str:
 
 
 def _list_table(workloads_or_errors: "Mapping[str, Workload | str]", width: int) -> "RenderableType":
-    """Return a table of all workloads, at most `width` characters wide if possible.
+    """Return a table of all workloads; only if a narrow terminal leaves no choice, it is wider than `width`.
 
-    A workload that could not be loaded has the error's text instead.
+    The row of a workload that could not be loaded shows the error.
     """
     from rich.text import Text
 
@@ -179,7 +179,7 @@ def _list_table(workloads_or_errors: "Mapping[str, Workload | str]", width: int)
 
 
 def _workload_tables(workload: "Workload") -> "RenderableType":
-    """Return the full description of a workload."""
+    """Return the description of a workload for the terminal, with tables of its parameters and variants."""
     import inspect
 
     from rich.console import Group

@@ -32,7 +32,7 @@ class CaseOutcome:
     case: Case
     result: Result | None
     expectations: tuple[ExpectationOutcome, ...] = ()
-    trouble: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     """Messages about failures that are no variant's fault."""
 
 
@@ -114,7 +114,7 @@ def measure(
         if signals.received is not None:
             break
         if case.name in earlier_results:
-            outcomes.append(_with_expectations(run, case, earlier_results[case.name]))
+            outcomes.append(_evaluated_outcome(run, case, earlier_results[case.name]))
             continue
         display.start_case(case, number, len(cases))
         log = directory.log_path(case.name)
@@ -189,22 +189,22 @@ def _case_outcome(
 ) -> CaseOutcome:
     """Return the outcome of a case from its runner's exit.
 
-    `log` is the path of the runner's output. If a signal `interrupted` the run, a missing result is no trouble.
+    `log` is the path of the runner's output. If a signal `interrupted` the run, a missing result is not a problem.
     """
-    trouble = [f"{case.name}: {problem}" for problem in runner_exit.problems]
+    problems = [f"{case.name}: {problem}" for problem in runner_exit.problems]
     is_complete = runner_exit.result is not None and runner_exit.result.complete
     if not is_complete and not interrupted:
         code = runner_exit.code
         end = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
         delivery = "only a checkpoint" if runner_exit.result else "no result"
-        trouble.append(f"{case.name}: the runner {end} and left {delivery}; its log is {log}")
-        trouble += [f"  {line}" for line in runner_exit.tail]
+        problems.append(f"{case.name}: the runner {end} and left {delivery}; its log is {log}")
+        problems += [f"  {line}" for line in runner_exit.tail]
     if runner_exit.result is None:
-        return CaseOutcome(case=case, result=None, trouble=tuple(trouble))
-    return _with_expectations(run, case, runner_exit.result, tuple(trouble))
+        return CaseOutcome(case=case, result=None, problems=tuple(problems))
+    return _evaluated_outcome(run, case, runner_exit.result, tuple(problems))
 
 
-def _with_expectations(run: BenchmarkRun, case: Case, result: Result, trouble: tuple[str, ...] = ()) -> CaseOutcome:
-    """Return the outcome of a case that has a result, with the outcomes of the run's expectations."""
+def _evaluated_outcome(run: BenchmarkRun, case: Case, result: Result, problems: tuple[str, ...] = ()) -> CaseOutcome:
+    """Return the outcome of a case that has a result: evaluate the run's expectations for it."""
     expectations = evaluate(run.spec.expectations, result)
-    return CaseOutcome(case=case, result=result, expectations=expectations, trouble=trouble)
+    return CaseOutcome(case=case, result=result, expectations=expectations, problems=problems)
