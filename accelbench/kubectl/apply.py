@@ -24,7 +24,7 @@ class AppliedRun:
     """Hold a run of the cluster that has the name and the spec of a manifest."""
 
     run: Manifest
-    created: bool
+    was_created: bool
     """True if this command created the run; False if it existed before."""
 
     @property
@@ -35,7 +35,7 @@ class AppliedRun:
     def describe(self) -> str:
         """Return the message for the user about this run."""
         name = self.kubectl_name
-        if self.created:
+        if self.was_created:
             return f"{name} created"
         if not is_finished(self.run):
             return f"{name} already exists with this spec and has not finished: nothing was created"
@@ -51,9 +51,9 @@ class AppliedRun:
 
 
 def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun, ...]:
-    """Create the runs that do not exist, or none if the server refuses one.
+    """Create the runs that do not exist yet; create none of them if the server would refuse one.
 
-    A dry run of all comes first.
+    For that, a dry run of all requests comes first.
     """
     bodies = [_with_namespace(manifest, client) for manifest in manifests]
     existing_runs = [  # None for a run to create
@@ -62,9 +62,9 @@ def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun,
     applied_runs = []
     for body, existing_run in zip(bodies, existing_runs, strict=True):
         if existing_run is None:
-            applied_runs.append(AppliedRun(create(client, body), created=True))
+            applied_runs.append(AppliedRun(create(client, body), was_created=True))
         else:
-            applied_runs.append(AppliedRun(existing_run, created=False))
+            applied_runs.append(AppliedRun(existing_run, was_created=False))
     return tuple(applied_runs)
 
 
@@ -84,7 +84,7 @@ def different_fields(left: BenchmarkRunSpec, right: BenchmarkRunSpec) -> tuple[s
 
 
 def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
-    """Return the object to create, in the namespace of the manifest or, if it names none, of the client."""
+    """Return the object to create, in the namespace of its manifest or, if the manifest has none, of the client."""
     content = {key: value for key, value in manifest.content.items() if key != "status"}
     metadata = manifest.run.metadata
     if client.has_requested_namespace and metadata.namespace not in {"", client.namespace}:

@@ -31,7 +31,7 @@ ACTION_FIELDS = ("cancel", "suspend")
 
 
 def user_metadata(metadata: Manifest) -> Manifest:
-    """Return the name, the namespace, and the labels and annotations of users."""
+    """Return only the name, the namespace, and the labels and annotations that users set, not tools."""
     cleaned: Manifest = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
     for field in ("labels", "annotations"):
         values = metadata.get(field) or {}

@@ -22,7 +22,7 @@ Items = list[CompletionItem[str]]
 
 
 def complete(app: click.Group, arguments: Sequence[str]) -> None:
-    """Print the choices for the last argument; after an error, print none."""
+    """Print completions of the last argument for the shell; after an error, print none."""
     try:
         lines = list(_answer_lines(app, arguments))
     except (Exception, SystemExit):  # noqa: BLE001 - a message would disturb the user

@@ -73,7 +73,7 @@ def follow(
     follower.start_watch()
     try:
         # A new `Signals` outside a `with` block receives no signal, so the caller's handlers stay.
-        with (signals or Signals()).passed_to(follower.raise_in_step):
+        with (signals or Signals()).handled_by(follower.raise_in_step):
             while not is_finished(follower.run):
                 wait_seconds = TICK_SECONDS
                 if deadline is not None:
@@ -128,7 +128,7 @@ class _Follower:
         """True if the server has refused a log: then no log is read again."""
 
     def step(self, timeout_seconds: float) -> None:
-        """Execute the next task of the queue, or redraw if none comes in time."""
+        """Execute the next task of the queue, or redraw if none comes in time; then start to read a log if possible."""
         try:
             task = self._tasks.get(timeout=timeout_seconds)
         except queue.Empty:
@@ -151,7 +151,7 @@ class _Follower:
         self._start_thread(self._watch_run, self.run)
 
     def _start_thread(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Execute a function in a new thread; `step` raises its exception."""
+        """Execute a function in a new thread; if it raises an exception, `step` raises it in the main thread."""
 
         def run_function() -> None:
             """Execute the function, and pass its exception to the main thread."""
@@ -186,7 +186,7 @@ class _Follower:
         self._display.tick()
 
     def _handle_change(self, run: Manifest) -> None:
-        """Store the changed run, and print why it waits."""
+        """Store the changed run, and print why it waits, if that has changed."""
         self.run, self._is_unreachable = run, False
         self._print_condition()
 
@@ -200,7 +200,7 @@ class _Follower:
             raise DeletedError(f"benchmarkrun/{self.run['metadata']['name']} was deleted before it had finished")
 
     def _handle_unreachable(self, error: ApiError) -> None:
-        """Warn once until the API server answers again."""
+        """Warn that the API server cannot be reached, but only once until it answers again."""
         if not self._is_unreachable:
             self._print(f"warning: {error.message}; trying again")
         self._is_unreachable = True
@@ -217,7 +217,7 @@ class _Follower:
         self._display.start_case(case, case_number, len(self._case_names))
 
     def _handle_log_line(self, line: str) -> None:
-        """Display the event that the line has, if any."""
+        """Display the event that this line of a pod's log has, if any."""
         event = parse_event(line)
         if event is not None:
             self._display.event(event)
@@ -225,7 +225,8 @@ class _Follower:
     def _handle_log_closed(self, pod: str, lines_read: int, refusal: str, *, pod_ended: bool) -> None:
         """Store how many lines were read, after a thread stopped reading the log.
 
-        If the pod has not ended, its log is read again later. `refusal` says why no log can be read; "" if one can.
+        If the pod has not ended, its log is read again later. `refusal` says why no log can be read, or is
+        empty.
         """
         self._reading_pod = None
         self._lines_read[pod] = lines_read
@@ -254,7 +255,7 @@ class _Follower:
             self._print_once(f"{reason}: {finished_condition['message']}")
 
     def _print_once(self, message: str) -> None:
-        """Print the message if it is new."""
+        """Print the message unless it was printed since the reason of the run last changed."""
         if message not in self._printed_messages:
             self._printed_messages.add(message)
             self._print(message)

@@ -25,10 +25,10 @@ class FollowError(Exception):
     """Report that this command cannot follow a run to its end; the run continues."""
 
 
-def print_created(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
-    """Print each run, and say whether it was created or existed before.
+def print_applied_runs(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
+    """Print for each run whether it was created or existed before.
 
-    Without `wait`, this is all that the command prints: in the format JSON, it has to print the run itself.
+    Without `wait`, nothing follows: in the format JSON, print the run itself too.
     """
     import json
 
@@ -37,9 +37,10 @@ def print_created(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait
             click.echo(applied_run.kubectl_name)
         elif output is RunOutput.JSON and not wait:
             click.echo(json.dumps(applied_run.run, ensure_ascii=False))
-        name_says_all = output is RunOutput.NAME and applied_run.created
+        name_says_all = output is RunOutput.NAME and applied_run.was_created
         if not name_says_all:
-            is_the_output = output is RunOutput.TABLE and applied_run.created and not wait
+            # The message goes to standard error if standard output is for something else.
+            is_the_output = output is RunOutput.TABLE and applied_run.was_created and not wait
             click.echo(applied_run.describe(), err=not is_the_output)
 
 
@@ -111,7 +112,7 @@ def _print_results(client: Client, run: Manifest, output: RunOutput) -> None:
 
 
 def _print_unfinished(unfinished_runs: Sequence[AppliedRun], reason: str) -> None:
-    """Print that these runs continue, and the commands that show or end them; `reason` says why this one ends."""
+    """Print that these runs continue, with commands to show or end them; `reason` is why this command ends now."""
     for applied_run in unfinished_runs:
         metadata = applied_run.run["metadata"]
         name, namespace_option = metadata["name"], f"-n {metadata['namespace']}"

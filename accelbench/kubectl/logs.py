@@ -82,6 +82,7 @@ def _read_lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
 
 
 def _has_ended(client: "Client", pod: str) -> bool:
+    """Return True if the pod has ended, so that nothing is added to its log."""
     from accelbench.cluster_api.kinds import POD
 
     return client.get(POD.path(client.namespace, pod))["status"].get("phase") in ENDED_PHASES

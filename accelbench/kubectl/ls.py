@@ -61,7 +61,7 @@ def _print_objects(client: "Client", path: str, output: ListOutput, *, watch: bo
 def _watch_changes(client: "Client", path: str, version: str, *, as_table: bool) -> Iterator[dict[str, Any]]:
     """Yield each run that changes after the resource version `version`, without end.
 
-    With `as_table`, yield tables: one with a single row for each change.
+    With `as_table`, yield a table with one row for each change.
     """
     from accelbench.cluster_api.errors import ExpiredError
 
@@ -114,7 +114,7 @@ def _print_table(client: "Client", path: str, *, wide: bool, all_namespaces: boo
 
 
 def _rows(table: dict[str, Any], columns: Sequence[int], *, with_namespace: bool) -> Iterator[list[str]]:
-    """Yield the cells of each row of the server's table as texts of one line; `columns` are the indices to take."""
+    """Yield the cells of each row of the server's table as texts; `columns` are the indices of the columns to take."""
     from accelbench.document import on_one_line
 
     for row in table["rows"] or ():

@@ -32,7 +32,7 @@ def read_manifests(file: str) -> tuple[RunManifest, ...]:
         runs = load_manifests(text, source)
         contents = [document.content for document in read_documents(text, source)]
     except InvalidManifestError as error:
-        # Of the manifests that could be read, check the variants.
+        # Check the variants of those manifests that could be read: a misspelt variant can cause the other problems.
         variant_problems = [problem for run in error.runs for problem in _find_problems(run, check_variants)]
         raise InvalidSpecError(source, [*variant_problems, *error.problems]) from error
     problems = tuple(problem for run in runs for problem in _find_problems(run, check_run))
@@ -54,8 +54,8 @@ def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
 
 
 def _find_problems(run: BenchmarkRun, check: Check) -> Sequence[Problem]:
-    """Return the problems that `check` finds in a run, or that its script is a file of this machine."""
+    """Return the problems that `check` finds in a run, or the problem that its script is a local file."""
     script = run.spec.workload.script
-    if script and script.file:  # no pod can read a file of this machine
+    if script and script.file:  # a pod of the cluster cannot read a file of this machine
         return (Problem("spec.workload.script.file", LAPTOP_ONLY.message),)
     return check(run)

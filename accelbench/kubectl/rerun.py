@@ -23,12 +23,12 @@ def rerun(old: str, name: str | None, wait: bool, timeout: float | None, output:
     """
     from accelbench.kubectl.apply import AppliedRun, create
     from accelbench.kubectl.clone_run import clone_run
-    from accelbench.kubectl.follow_runs import follow_runs, print_created
+    from accelbench.kubectl.follow_runs import follow_runs, print_applied_runs
     from accelbench.kubectl.runs import get_run
 
     with cluster.connect() as client:
         manifest = clone_run(get_run(client, old), name)
-        applied_runs = [AppliedRun(create(client, manifest), created=True)]
-        print_created(applied_runs, output, wait=wait)
+        applied_runs = [AppliedRun(create(client, manifest), was_created=True)]
+        print_applied_runs(applied_runs, output, wait=wait)
         if wait:
             sys.exit(follow_runs(client, applied_runs, timeout_seconds=timeout, output=output))

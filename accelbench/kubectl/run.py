@@ -31,7 +31,7 @@ def run(files: Sequence[str], wait: bool, timeout: float | None, output: RunOutp
     verdicts to standard output. Ctrl-C does not end the run.
     """
     from accelbench.kubectl.apply import apply
-    from accelbench.kubectl.follow_runs import follow_runs, print_created
+    from accelbench.kubectl.follow_runs import follow_runs, print_applied_runs
     from accelbench.kubectl.manifests import RunManifest, duplicate_names, read_manifests
     from accelbench.local.errors import InvalidSpecError
     from accelbench.local.manifests import STANDARD_INPUT
@@ -54,6 +54,6 @@ def run(files: Sequence[str], wait: bool, timeout: float | None, output: RunOutp
         sys.exit(Exit.INVALID_SPEC)
     with cluster.connect() as client:
         applied_runs = apply(client, manifests)
-        print_created(applied_runs, output, wait=wait)
+        print_applied_runs(applied_runs, output, wait=wait)
         if wait:
             sys.exit(follow_runs(client, applied_runs, timeout_seconds=timeout, output=output))

@@ -142,7 +142,7 @@ def _results_with_label(client: Client, label: str, name: str) -> list[Benchmark
 
 
 def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
-    """Return the results in the form that reports take; `run` is None if it was deleted."""
+    """Return the results in the form that reports take; `run` is None if the run was deleted."""
     return LoadedResults(
         measured=tuple((result.result, _stored_outcomes(result)) for result in results),
         # Launch documents with the time of every block are only in the log of a pod. Without them, the HTML report uses
@@ -163,7 +163,7 @@ def _stored_outcomes(result: BenchmarkResult) -> tuple[ExpectationOutcome, ...]:
 
 
 def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
-    """Return the record of a run, as `accelbench run --out` writes it."""
+    """Return the record of a run, in the form that `accelbench run --out` writes to `run.json`."""
     status = run.get("status") or {}
     exit_code = exit_of(run)
     versions = dict.fromkeys(result.result.fingerprint.get("accelbench", "") for result in results)  # each once

@@ -14,9 +14,9 @@ class TerminatedError(Exception):
 class Signals:
     """Turn SIGINT and SIGTERM into exceptions within a `with` block.
 
-    The handler of `passed_to` receives the exception of the first signal. Without a handler, and from the second signal
-    on, the exception is raised at once, at any point of the program. Raised in a destructor or a lock, it leaves a
-    traceback.
+    The handler of `handled_by` receives the exception of the first signal. Without a handler, and from the second
+    signal on, the exception is raised at once, at any point of the program. Raised in a destructor or a lock, it leaves
+    a traceback.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Signals:
         self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Handle both signals, and remember the previous handlers."""
+        """Handle SIGINT and SIGTERM, and remember the previous handlers."""
         # Python handles SIGINT itself, but not in a background job of a shell: that starts with SIGINT ignored.
         for number in (signal.SIGTERM, signal.SIGINT):
             self._previous_handlers[number] = signal.signal(number, self._receive)
@@ -36,8 +36,8 @@ class Signals:
             signal.signal(number, handler)
 
     @contextmanager
-    def passed_to(self, handler: Callable[[BaseException], None]) -> Iterator[None]:
-        """Within a `with` block, pass the next signal's exception to `handler`.
+    def handled_by(self, handler: Callable[[BaseException], None]) -> Iterator[None]:
+        """Within a `with` block, call `handler` with the exception of the next signal, instead of raising it.
 
         The call can interrupt the main thread between any two instructions.
         """
@@ -48,7 +48,7 @@ class Signals:
             self._handler = None
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
-        """Pass the first signal's exception to the handler; raise all later ones."""
+        """Pass the exception of the first signal to the handler, if there is one; raise those of later signals."""
         error = TerminatedError() if number == signal.SIGTERM else KeyboardInterrupt()
         handler = self._handler
         self._handler = None  # the next signal is raised

@@ -128,9 +128,10 @@ def _read_lines(output: IO[bytes], on_tick: Callable[[], None], has_ended: Calla
 
 
 def _read_exit(code: int, log: Path) -> RunnerExit:
-    """Return the runner's exit: its status `code`, and the results and messages in its log."""
+    """Return the exit of a runner, from its exit status `code` and from the result and messages in its log."""
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         log_content = read_log(lines)
+    # Lines that begin with `accelbench/` are events and documents, not messages.
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         messages = [escape_unprintable(line.rstrip()) for line in lines if not line.startswith("accelbench/")]
     return RunnerExit(

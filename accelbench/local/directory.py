@@ -49,7 +49,7 @@ class RunRecord(Document):
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a temporary file and rename it, so that no reader sees half a file."""
+    """Write a temporary file and rename it to `path`, so that no reader sees half a file."""
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:

@@ -18,7 +18,7 @@ class Signals:
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
-        self._group: int | None = None
+        self._process_group: int | None = None
         self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -39,16 +39,16 @@ class Signals:
         for signal_number, handler in self._previous_handlers.items():
             signal.signal(signal_number, handler)
 
-    def child_started(self, group: int) -> None:
-        """Send signals to the child's process group from now on, and at once one that arrived before."""
-        self._group = group
+    def child_started(self, process_group: int) -> None:
+        """Forward signals to the child's process group from now on; forward at once a signal that arrived before."""
+        self._process_group = process_group
         if self.received is not None:
             self._send(self.received)
 
     def child_ended(self) -> None:
-        """Stop sending signals: another process can get the child's process ID."""
+        """Stop forwarding signals, because another process can get the process ID of the child that ended."""
         self._cancel_alarm()
-        self._group = None
+        self._process_group = None
 
     def _cancel_alarm(self) -> None:
         """Cancel the alarm that kills the child, if the handlers are installed."""
@@ -68,12 +68,12 @@ class Signals:
         self._send(signal.SIGKILL)
 
     def _send(self, signal_to_send: signal.Signals) -> None:
-        """Send a signal to the child's process group, if there is one."""
-        if self._group is None:
+        """Send a signal to the child's process group, if a child runs; if it does not end in time, it is killed."""
+        if self._process_group is None:
             return
         try:
-            os.killpg(self._group, signal_to_send)
+            os.killpg(self._process_group, signal_to_send)
         except ProcessLookupError:  # the child has ended
             return
         if signal_to_send is not signal.SIGKILL:
-            signal.alarm(GRACE_SECONDS)  # then `_kill` kills the child
+            signal.alarm(GRACE_SECONDS)  # when the alarm goes off, `_kill` kills the child

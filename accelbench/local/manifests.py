@@ -32,7 +32,7 @@ def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]
 
     Args:
         file: The manifest's path, or `-` for standard input.
-        assignments: `PATH=VALUE`, with the path of a field of the spec or the name of a parameter.
+        assignments: Overrides as `PATH=VALUE`; PATH is the path of a field in the spec, or the name of a parameter.
     """
     source = "standard input" if file == STANDARD_INPUT else file
     if file.endswith(SCRIPT_SUFFIX):
@@ -49,9 +49,9 @@ def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]
 
 
 def _with_name(run: BenchmarkRun) -> BenchmarkRun:
-    """Return the run with a name, made from `generateName` if necessary.
+    """Return the run with a name: without `metadata.name`, `generateName` becomes the name.
 
-    On this machine names need not be unique.
+    On this machine, unlike in a cluster, names need not be unique.
     """
     metadata = run.metadata
     name = metadata.name or metadata.generate_name.rstrip("-.")
@@ -64,7 +64,7 @@ def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence
     Args:
         target: Path of a manifest or a script, the name of a workload, or `-` for a manifest on standard input.
         variants: Variants of a script or workload to compare, the baseline first; if empty, its default variants.
-        assignments: `PATH=VALUE`, with the path of a field of the spec or the name of a parameter.
+        assignments: Overrides as `PATH=VALUE`; PATH is the path of a field in the spec, or the name of a parameter.
     """
     if target.endswith(SCRIPT_SUFFIX):
         return (_read_script(target, variants, assignments),)
@@ -106,10 +106,10 @@ def _make_run(
     variants: Sequence[str],
     assignments: Sequence[str],
 ) -> BenchmarkRun:
-    """Make a run of a workload that has no manifest.
+    """Make a run of a workload for which the user has written no manifest.
 
-    `reference` is the manifest's `spec.workload`, and `default_uses` are the variants if `variants` is empty. `target`
-    is for error messages.
+    `reference` becomes `spec.workload`, and `default_uses` are the variants if `variants` is empty. `target` is the
+    script's file or the workload's name, as the user gave it.
     """
     uses = list(variants) or _choose_uses(default_uses, list(workload.variants()))
     manifest = {
@@ -133,13 +133,13 @@ def _make_run(
 
 
 def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
-    """Return the preferred variants that the workload offers, the baseline first; all that it offers if too few."""
+    """Return the preferred variants that are offered, or all if that leaves fewer than two; the baseline is first."""
     chosen = [use for use in preferred if use in offered]
     if len(chosen) < 2:  # noqa: PLR2004 - a comparison needs two variants
         chosen = list(offered)
-    # The first variant is the baseline.
-    first = [use for use in DEFAULT_VARIANTS if use in chosen]
-    return first + [use for use in chosen if use not in first]
+    # The first variant is the baseline: PyTorch in eager mode, if it is chosen.
+    default_variants = [use for use in DEFAULT_VARIANTS if use in chosen]
+    return default_variants + [use for use in chosen if use not in default_variants]
 
 
 def time_limit(uses: Sequence[str]) -> int:
@@ -167,7 +167,7 @@ def _with_path_for_workload(assignment: str, workload: Workload) -> str:
 
 
 def script_of(run: BenchmarkRun, file: str) -> Path | None:
-    """Return the path of the run's script; it is next to the manifest `file`."""
+    """Return the path of the run's script, which is next to the manifest `file`; None if the run has no script."""
     if run.spec.workload.script is None:
         return None
     directory = Path() if file == STANDARD_INPUT else Path(file).parent
@@ -175,16 +175,16 @@ def script_of(run: BenchmarkRun, file: str) -> Path | None:
 
 
 def _with_variant_problems(error: InvalidManifestError, file: str) -> InvalidSpecError:
-    """Return an error that lists problems of variants before those in `error`.
+    """Return an error that lists problems of the runs' variants first, and then those in `error`.
 
-    A misspelt variant also causes errors in other fields.
+    A misspelt variant also causes errors in other fields, which do not show the mistake.
     """
     variant_problems = [problem for run in error.runs for problem in _check(run, file, check_variants)]
     return InvalidSpecError(error.source, [*variant_problems, *error.problems])
 
 
 def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[Problem]:
-    """Return the problems that `check` finds in a run of `file`."""
+    """Return the problems that `check` finds in a run of the manifest `file`; load the run's script first, if any."""
     path = script_of(run, file)
     if path is None:
         return check(run)

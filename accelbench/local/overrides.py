@@ -30,17 +30,18 @@ SIMILARITY = 0.6
 
 
 def override(manifest: Any, assignments: Sequence[str]) -> Any:
-    """Return a copy of the manifest with every `PATH=VALUE` set below `spec`."""
-    changed = copy.deepcopy(manifest)
+    """Return a copy of the manifest with every assignment `PATH=VALUE` applied; PATH is a field in its `spec`."""
+    new_manifest = copy.deepcopy(manifest)
     for assignment in assignments:
-        path, equals, value = assignment.partition("=")
+        path, equals_sign, value = assignment.partition("=")
         path = path.strip().removeprefix("spec.")
-        if not equals or not _PATH.fullmatch(path):
+        if not equals_sign or not _PATH.fullmatch(path):
             raise UsageError(f'"{assignment}": write PATH=VALUE, as in measurement.rounds.max=5', SET)
-        spec = changed.setdefault("spec", {}) if isinstance(changed, dict) else None
+        spec = new_manifest.setdefault("spec", {}) if isinstance(new_manifest, dict) else None
         if not isinstance(spec, dict):
             raise UsageError(f'"{assignment}": the manifest has no spec to change', SET)
-        keys = [int(index) if index else name for name, index in _TOKEN.findall(path)]  # each has a name or an index
+        # Each step of the path is a name or an index; the other text is empty.
+        keys = [int(index) if index else name for name, index in _TOKEN.findall(path)]
         field_type = _type_at(BenchmarkRunSpec, keys)
         if field_type is None:
             raise UsageError(f'unknown path "{path}"; {_suggest_path(path, keys, spec)}', SET)
@@ -49,11 +50,11 @@ def override(manifest: Any, assignments: Sequence[str]) -> Any:
                 _set_parameter(spec, parameter, _parse_values(value, field_type), path)
             case _:
                 _assign(spec, keys, _parse(value, field_type), path)
-    return changed
+    return new_manifest
 
 
 def _parse_values(text: str, field_type: Any) -> Any:
-    """Return the value of a parameter, or the list of values if the text is `[a, b]` or whole numbers as in `5,10`."""
+    """Return the value of a parameter; for a text such as `[a, b]` or `5,10`, a list of values to sweep."""
     has_brackets = text.strip().startswith("[")
     if has_brackets or _WHOLE_NUMBERS.fullmatch(text):
         values = _parse(text if has_brackets else f"[{text}]", list[field_type])
@@ -100,7 +101,7 @@ def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
 
 
 def _plain_type(field_type: Any) -> Any:
-    """Return the type X for `X | None`, `X | Y` and `Annotated[X, ...]`; any other type unchanged."""
+    """Return the type X for `X | None`, `X | Y` and `Annotated[X, ...]`; return any other type unchanged."""
     if hasattr(field_type, "__metadata__"):
         return _plain_type(field_type.__origin__)
     if get_origin(field_type) in {Union, types.UnionType}:
@@ -110,17 +111,17 @@ def _plain_type(field_type: Any) -> Any:
 
 
 def _fields(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the YAML name and the type of each field; none if `model` is no pydantic model."""
+    """Yield the YAML name and the type of each field; nothing if `model` is not a pydantic model."""
     if isinstance(model, type) and issubclass(model, BaseModel):
         for name, field in model.model_fields.items():
             yield field.alias or name, field.annotation
 
 
 def _parse(text: str, field_type: Any) -> Any:
-    """Return the text parsed as YAML, or the text itself if the field accepts only that.
+    """Return the text parsed as YAML, or the text itself if `field_type` accepts only that.
 
-    The `2` of `expectations[0].atLeast=2` stays a string. A value that the field refuses either way is returned too:
-    the check of the manifest reports it.
+    So `expectations[0].atLeast=2` sets a string. If the type accepts neither, return the parsed value: the check of the
+    manifest will report the problem.
     """
     try:
         parsed = yaml.safe_load(text)
@@ -160,7 +161,7 @@ def _check_container(container: Any, key: str | int, path: str) -> None:
 
 
 def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
-    """Describe what to write instead of an unknown path; `keys` are its parts."""
+    """Return advice on what to write instead of an unknown path, whose parts are `keys`."""
     known_paths = sorted(_known_paths(BenchmarkRunSpec, spec, ""))
     longer_paths = [known for known in known_paths if known.endswith((f".{path}", f"].{path}"))]
     if longer_paths:  # the beginning of the path was left out

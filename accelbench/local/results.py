@@ -39,7 +39,7 @@ class LoadedResults:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """Return the results without expectations."""
+        """Return the results without the outcomes of expectations."""
         return tuple(result for result, _ in self.measured)
 
     @property
@@ -58,7 +58,7 @@ class LoadedResults:
         return replace(self, measured=measured)
 
     def cases_with_launches(self) -> tuple[MeasuredCase, ...]:
-        """Return each result with its outcomes and parsed launches, in the form that the HTML report takes."""
+        """Return each result with the outcomes of its expectations and its launches, as the HTML report takes them."""
         cases = []
         for (result, outcomes), documents in zip(self.measured, self.launches, strict=True):
             cases.append(MeasuredCase(result, outcomes, launches.of_documents(documents)))
@@ -70,7 +70,7 @@ class LoadedResults:
 
 
 def read(path: Path) -> LoadedResults:
-    """Read a run's directory, or a file with results; raises UnreadableResultError."""
+    """Read the results in a run's directory or in a file; raises UnreadableResultError."""
     if not path.is_dir():
         return _read_without_record(path)
     directory = RunDirectory(path)
@@ -83,10 +83,10 @@ def read(path: Path) -> LoadedResults:
 
 
 def _read_without_record(path: Path) -> LoadedResults:
-    """Read a file with results: what their run expected is unknown, and only a single result has launches."""
+    """Read results from a file, without the record of their run, so that the run's expectations are unknown."""
     results = tuple(read_file(path))
     launches_of_results: list[tuple[str, ...]] = [() for _ in results]
-    if len(results) == 1:  # its launches are in the file next to it
+    if len(results) == 1:  # the launches of a single result are in the file next to it
         launches_of_results = [load_launches(path)]
     return LoadedResults(measured=tuple((result, ()) for result in results), launches=tuple(launches_of_results))
 
@@ -152,7 +152,7 @@ def _parse_documents(text: str, path: Path) -> list[Any]:
 
 
 def _parse_result(document: object, path: Path) -> Result:
-    """Return the result in a result document or a BenchmarkResult."""
+    """Return the result in a parsed document, which is a result itself or a BenchmarkResult."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind == "BenchmarkRun":
         raise UnreadableResultError(f"{path}: a manifest and not a result; measure it with accelbench run")

@@ -53,7 +53,7 @@ class RunOutcome:
 def reserve(runs: Sequence[BenchmarkRun], out: Path | None) -> list[RunDirectory]:
     """Create a directory for the results of each run; raises OSError.
 
-    Several runs use subdirectories of `out`.
+    Several runs use subdirectories of `out`. Without `out`, directories in `results` have the run's name and the time.
     """
     names = [run.metadata.name for run in runs]
     if out is None:
@@ -136,7 +136,7 @@ def measure(
 
 
 def _finish(record: RunRecord, cases: tuple[CaseOutcome, ...], exit_code: Exit, directory: RunDirectory) -> RunOutcome:
-    """Complete the record, write the report, and return the outcome."""
+    """Write the completed record and the Markdown report of a run, and return the run's outcome."""
     record = record.model_copy(update={"finished": timestamp(datetime.now(UTC)), "exit_code": int(exit_code)})
     directory.write_record(record)
     outcome = RunOutcome(record=record, cases=cases, exit=exit_code)
@@ -153,7 +153,7 @@ def script_environment(script: Path | None, directory: RunDirectory) -> dict[str
 
 
 def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
-    """Return the most severe exit code of all cases."""
+    """Return the most severe exit code that the outcomes of the cases call for."""
     codes: list[Exit] = []
     for outcome in outcomes:
         result = outcome.result
@@ -174,14 +174,14 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
 
 
 def _lacks_comparison(result: Result) -> bool:
-    """Return True if a timed variant has neither a verdict nor accepted noise."""
+    """Return True if a timed variant has no verdict against the baseline, for another reason than accepted noise."""
     if result.protocol == "compile" or result.observations:
         return False
-    compared = {
+    compared_variants = {
         comparison.variant for comparison in result.comparisons if comparison.verdict is not None or comparison.noisy
     }
-    expected = {variant.name for variant in result.case.variants if variant.name != result.case.baseline}
-    return compared != expected
+    other_variants = {variant.name for variant in result.case.variants if variant.name != result.case.baseline}
+    return compared_variants != other_variants
 
 
 def _case_outcome(

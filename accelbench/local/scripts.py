@@ -38,36 +38,35 @@ class ScriptDoesNotReturnError(Exception):
 
 @contextmanager
 def use(file: Path) -> Iterator[None]:
-    """Make `file` the script of this process within the `with` block; what its code prints there is dropped.
+    """Make `file` the script of this process within the `with` block, and drop what its code prints there.
 
-    The block loads the script. If the script does more than define something, another process loads it first: what it
-    prints there is shown, and ScriptDoesNotReturnError is raised if it ends or keeps that process. Afterwards, the
-    working directory is what it was before.
+    A script that does more than define something is first loaded in another process: ScriptDoesNotReturnError is raised
+    if the script ends that process or does not return. After the block, the working directory is restored.
     """
     with script.use(file):
-        problem = _problem_of_trial(file) if _runs_statements(file) else ""
+        problem = _try_in_other_process(file) if _runs_statements(file) else ""
         if problem:
             raise ScriptDoesNotReturnError(problem)
-        directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+        working_directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
         try:
-            with Path(os.devnull).open("w") as nowhere, print_to(nowhere.fileno()):
+            with Path(os.devnull).open("w") as null_device, print_to(null_device.fileno()):
                 yield
         finally:
-            os.fchdir(directory)
-            os.close(directory)
+            os.fchdir(working_directory)
+            os.close(working_directory)
 
 
 def _runs_statements(file: Path) -> bool:
-    """Return True if the script has statements at its top that are neither definitions nor values."""
+    """Return True if loading the script does more than define functions, classes and literal values."""
     try:
         statements = ast.parse(file.read_bytes()).body
     except (OSError, ValueError, SyntaxError):
-        return False  # who loads it reports the error
+        return False  # the code that loads the script reports the error
     return not all(isinstance(statement, DEFINITIONS) or _is_value(statement) for statement in statements)
 
 
 def _is_value(statement: ast.stmt) -> bool:
-    """Return True for a docstring, and for the assignment of a value that is written out."""
+    """Return True for a docstring and for the assignment of a literal, which run no code of the user."""
     if not isinstance(statement, ast.Assign | ast.Expr):
         return False
     try:
@@ -78,8 +77,8 @@ def _is_value(statement: ast.stmt) -> bool:
 
 
 @cache
-def _problem_of_trial(file: Path) -> str:
-    """Load the script in another process; return why that did not come to its end, or an empty text."""
+def _try_in_other_process(file: Path) -> str:
+    """Load the script in another process; return why loading did not come to its end, or an empty text if it did."""
     try:
         trial = subprocess.run(
             [sys.executable, "-c", TRIAL, str(file)],

@@ -28,10 +28,10 @@ def messages(capsys: pytest.CaptureFixture[str]) -> Iterator[tuple[str, str]]:
     waiting = finished("Queued", "No node takes the pod", status="False")
     done = finished("Succeeded", "1 of 1 cases")
     invalid = finished("InvalidSpec", 'unknown profile "h10"')
-    yield "a created run", AppliedRun(waiting, created=True).describe()
-    yield "an existing run that has not finished", AppliedRun(waiting, created=False).describe()
-    yield "an existing run with a result", AppliedRun(done, created=False).describe()
-    yield "an existing run whose spec is invalid", AppliedRun(invalid, created=False).describe()
+    yield "a created run", AppliedRun(waiting, was_created=True).describe()
+    yield "an existing run that has not finished", AppliedRun(waiting, was_created=False).describe()
+    yield "an existing run with a result", AppliedRun(done, was_created=False).describe()
+    yield "an existing run whose spec is invalid", AppliedRun(invalid, was_created=False).describe()
     yield "another run with another workload", apply._explain_difference("chain", ["workload", "measurement"])
     refused_run = apply._explain_difference("chain", ["variants"], was_refused=True)
     yield "a refused run with other variants", refused_run
@@ -51,7 +51,7 @@ def messages(capsys: pytest.CaptureFixture[str]) -> Iterator[tuple[str, str]]:
     yield "no pod before an operator", logs._explain_no_pod(run_manifest(), None)
     yield "no pod yet", logs._explain_no_pod(waiting, "size-64")
     yield "no pod any more", logs._explain_no_pod(done, "size-64")
-    follow_runs._print_unfinished([AppliedRun(waiting, created=True)], "--timeout has passed")
+    follow_runs._print_unfinished([AppliedRun(waiting, was_created=True)], "--timeout has passed")
     yield "an unfinished run", capsys.readouterr().err.rstrip()
 
 
