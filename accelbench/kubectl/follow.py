@@ -268,7 +268,7 @@ class _Follower:
         running_pods = [attempt["pod"] for attempt in attempts if attempt.get("pod") and not attempt.get("finished")]
         unread_pods = [pod for pod in running_pods if pod not in self._pods_read_to_end]
         if unread_pods:
-            # Read the displayed pod first, and last the pods whose container had not started: False is less than True.
+            # False is less than True: the displayed pod is read first, and pods whose container had not started last.
             pod = min(unread_pods, key=lambda pod: (pod != self._displayed_pod, self._lines_read.get(pod) == 0))
             self._reading_pod = pod
             self._start_thread(self._read_log, self.run["metadata"]["namespace"], pod, self._lines_read.get(pod, 0))
@@ -308,7 +308,7 @@ class _Follower:
                 return
 
     def _read_log(self, namespace: str, pod: str, lines_to_skip: int) -> None:
-        """Read a pod's log to its end, pass its lines to the main thread, and report the end to it in any case.
+        """Read a pod's log to its end in a thread; pass each line to the main thread and, in any case, the end.
 
         Skip `lines_to_skip` lines, which an earlier call has passed.
         """

@@ -26,9 +26,9 @@ class FollowError(Exception):
 
 
 def print_applied_runs(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
-    """Print for each run whether it was created or existed before.
+    """Print each run in the format `output`, and a message that says whether it was created or existed before.
 
-    Without `wait`, nothing follows: in the format JSON, print the run itself too.
+    With `wait`, the format JSON leaves out the run, because the results follow.
     """
     import json
 

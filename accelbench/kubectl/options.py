@@ -121,7 +121,7 @@ def parse_duration(duration: str | None) -> float | None:
 
     if duration is None:
         return None
-    # `ms` comes before `m`, which would match its first letter.
+    # `ms` comes before `m`, because the first alternative that matches is taken.
     number_with_unit = r"(\d+(?:\.\d+)?)(h|ms|m|s)"
     if not re.fullmatch(f"({number_with_unit})+", duration):
         raise click.BadParameter(f"{duration}: write numbers with units, such as 90s, 30m or 1h30m")

@@ -14,7 +14,7 @@ def fair_share(items: Iterable[T], namespace_of: Callable[[T], str], maximum: in
     ranked = []
     for position, item in enumerate(items):
         namespace = namespace_of(item)
-        # The position decides between items of equal rank, and is never the same.
+        # No two positions are equal, so items are never compared with each other.
         ranked.append((taken[namespace], position, item))
         taken[namespace] += 1
     return tuple(item for _rank, _position, item in heapq.nsmallest(maximum, ranked))

@@ -27,7 +27,7 @@ async def serve_probes(
     """Serve `/healthz` and `/readyz` while the context is open.
 
     Args:
-        readings: Returns durations, each with its maximum; the process hangs if one is exceeded.
+        readings: Returns durations by name, each with its maximum; a longer duration shows that the process hangs.
         readiness_problems: Returns the reasons why the process is not ready; empty if it is ready.
         port: The port to serve on, at every address of the pod.
     """

@@ -99,7 +99,10 @@ class KeyedQueue(Generic[Key]):
         heapq.heappush(self._heap, (due_at, self._push_count, key))
         if len(self._heap) > 2 * len(self._due_at) + HEAP_SLACK:
             # Rebuild the heap without stale entries, which would otherwise stay in it until their time.
-            self._heap = [(time, number, queued) for number, (queued, time) in enumerate(self._due_at.items())]
+            self._heap = [
+                (queued_due_at, number, queued_key)
+                for number, (queued_key, queued_due_at) in enumerate(self._due_at.items())
+            ]
             heapq.heapify(self._heap)
         self._wake.set()
 
