@@ -63,7 +63,7 @@ class Registry(Generic[D]):
     def find(self, name: str) -> D:
         """Return the descriptor of that name.
 
-        Raises the registry's error if it is unknown or invalid.
+        Raises the registry's error if the name is unknown or the descriptor is invalid.
         """
         if name in self._built_in_names:
             module = import_module(f"{self._group}.{name}")
@@ -77,7 +77,7 @@ class Registry(Generic[D]):
         return descriptor
 
     def _load_installed(self, point: EntryPoint) -> object:
-        """Import and return what an entry point names; raises the registry's error if that fails."""
+        """Import and return the object that an entry point names; raises the registry's error if that fails."""
         try:
             return point.load()
         except Exception as error:

@@ -216,7 +216,10 @@ def compare(
 def _check_arguments(
     functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
 ) -> None:
-    """Raise an error for arrays, or for functions and setups by keyword (`functions`), that cannot be compared."""
+    """Raise TypeError or ValueError if an argument of `compare` is invalid.
+
+    `functions` has the keyword arguments: functions to compare, such as `jax`, and their setups, such as `setup_jax`.
+    """
     compared = {name for name in functions if frameworks.name_of(name) in frameworks.names()}
     setups = {name for name in functions if name.startswith(SETUP_PREFIX)}
     unknown_keywords = functions.keys() - compared - setups
@@ -239,14 +242,15 @@ def _check_arguments(
         takes_exactly_the_arrays = name not in setups and not has_setup
         if isinstance(arrays, Mapping) and takes_exactly_the_arrays:
             _require_callable_with(name, function, arrays)
-    setups_without_function = setups - {setup for program in compared for setup in setup_names(program)}
+    setups_of_functions = {setup for program in compared for setup in setup_names(program)}
+    setups_without_function = setups - setups_of_functions
     if setups_without_function:
         setup = min(setups_without_function)
         raise ValueError(f"compare({setup}=...): there is no function {setup.removeprefix(SETUP_PREFIX)}")
 
 
 def _describe_unknown_keyword(name: str) -> str:
-    """Return what to write instead of a keyword that is neither an option nor the name of a function."""
+    """Return advice on a keyword of `compare` that is neither an option nor the name of a function to compare."""
     if path := SETTINGS.get(name.replace("_", "").lower()):  # such as time_limit
         return f'write settings={{"measurement.{path}": ...}}'
     options = [option for option in inspect.signature(compare).parameters if option != "functions"]
@@ -337,7 +341,7 @@ def _define_declared(name: str, declaration: Any) -> Iterator[str]:
 
 
 def return_arrays(arrays: Mapping[str, Any], rng: "Generator") -> Mapping[str, Any]:
-    """Return `arrays`; the random generator is not used."""
+    """Return `arrays`; the random generator, which every script's function `arrays` gets, is not used."""
     del rng
     return arrays
 
@@ -388,7 +392,7 @@ def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
 
 
 def _pickle(name: str, function: Callable[..., Any]) -> bytes:
-    """Pickle the function with cloudpickle; raises CannotBeSentError if that, or reading it again, fails."""
+    """Pickle the function with cloudpickle; raises CannotBeSentError if pickling or unpickling fails."""
     try:
         content = pickled.dumps(function)
     except ModuleNotFoundError as error:

@@ -196,7 +196,7 @@ class Tools(Protocol):
     def in_mode(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return the function as the variant's mode runs it: compiled, or as it is.
 
-        A step that calls it several times has `placed=True`.
+        A step that calls the returned function is not compiled again: its `Program` has `placed=True`.
 
         Args:
             function: Takes a batch.
@@ -232,7 +232,8 @@ class VariantKind:
 def variant(use: str) -> Callable[[Builder], Builder]:
     """Return a decorator that marks a `Workload` method; the method then builds one variant.
 
-    Its program has `placed=True`. A program that a framework's own modes run is a method such as `jax_scan` instead.
+    The method returns a program with `placed=True`, which the adapter calls unchanged. A program that is to run in the
+    framework's own modes, such as `jit`, needs no decorator: it is a method such as `jax_scan`.
 
     Args:
         use: `FRAMEWORK/MODE`, where the mode is any name.
@@ -294,7 +295,7 @@ class Workload:
         return Measure()
 
     def arrays(self, parameters: Any, rng: "Generator") -> Arrays:
-        """Return state and batches in NumPy; every variant starts from the same bits.
+        """Return the initial state and the input batches as NumPy arrays, from which every variant starts.
 
         Args:
             parameters: The case's `Parameters`.
@@ -316,7 +317,7 @@ class Workload:
         Args:
             parameters: The case's `Parameters`.
             arrays: What `arrays` returned, in float64.
-            units: Units of work: those of whole calls, at least `Measure.parity_units`.
+            units: Number of units of work, which are those of whole calls; at least `Measure.parity_units`.
 
         Returns:
             Arrays in float64, with the names of `Program.export`.
@@ -358,8 +359,9 @@ class Workload:
     def memory(self, parameters: Any, float_bytes: int) -> float:
         """Return a lower bound on the bytes that a launch needs in memory at once; 0 if unknown.
 
-        A case that needs more than the available memory is refused. If `moves_once` is true and `cost` is defined, the
-        default is half of the bytes of `cost`, because outputs may take the memory of inputs; otherwise it is 0.
+        A case that needs more than the available memory is refused. The default is half of the bytes of `cost`, because
+        outputs may take the memory of inputs; it is 0 without a cost, or unless `moves_once` says that each of these
+        bytes moves once.
         """
         if not self.moves_once:
             return 0.0
@@ -369,7 +371,7 @@ class Workload:
     def operations(self, parameters: Any) -> Operations | None:
         """Return how many matrix products and convolutions one unit must run at least; None, the default, if unknown.
 
-        A compiled program with fewer is detected: a compiler may hoist, fold or drop work.
+        If a compiled program runs fewer, the check `work-present` fails: the compiler hoisted, folded or dropped work.
         """
         del parameters
         return None
@@ -423,7 +425,7 @@ class Workload:
 
     @classmethod
     def variants(cls) -> dict[str, VariantKind]:
-        """Return every variant that the workload offers, by its `use`, plain modes first."""
+        """Return every variant that the workload offers, by its use, such as `jax/jit`; plain modes come first."""
         kinds: dict[str, VariantKind] = {}
         for method, modes in cls.modes.items():
             framework = frameworks.name_of(method)

@@ -33,7 +33,7 @@ class Refusal(Problem):
 
 
 def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Return why the API server would refuse to create `manifest`; empty if it would not."""
+    """Return the problems for which the API server would refuse to create `manifest`; empty if it would accept it."""
     schema = schema_of(kind)
     # Like the server, report unknown fields alone, and check rules only if no refusal is blocking.
     unknown_fields = tuple(_refuse_unknown_fields(schema, manifest, ""))
@@ -57,7 +57,7 @@ def to_stored(kind: CustomResource, manifest: Mapping[str, Any]) -> dict[str, An
 
 
 def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield a refusal for each field, in the value at `path` and in all values in it, that the schema does not declare.
+    """Yield a refusal for each field, at any depth of the value at `path`, that the schema does not declare.
 
     The server refuses such fields only for clients that ask for strict validation, as kubectl does.
     """
@@ -72,7 +72,7 @@ def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Re
         for name, field_value in value.items():
             field_path = _child_path(path, name)
             field_schema = properties.get(name, schema.get("additionalProperties"))
-            if field_path == "metadata":
+            if field_path == "metadata":  # the API server knows its fields without the schema
                 yield from _refuse_unknown_metadata(field_value)
             elif field_schema is not None:
                 yield from _refuse_unknown_fields(field_schema, field_value, field_path)
@@ -114,7 +114,7 @@ def _drop_nulls_and_fill_defaults(schema: Schema, value: Any) -> None:
 
 
 def _check_value(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield what the schema refuses in a value and in all values in it."""
+    """Yield a refusal for each mistake, against the schema, in the value at `path` and in all values inside it."""
     yield from _check_type(schema, value, path)
     if isinstance(value, str):
         yield from _check_string(schema, value, path)
@@ -162,7 +162,7 @@ def _check_number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
 
 
 def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
-    """Yield what the schema refuses in a list and in its items."""
+    """Yield a refusal for each mistake, against the schema, in a list and in its items."""
     for index, item in enumerate(value):
         yield from _check_value(schema.get("items", {}), item, f"{path}[{index}]")
     minimum = schema.get("minItems", 0)
@@ -178,7 +178,7 @@ def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal
 
 
 def _check_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
-    """Yield what the schema refuses in an object and in its fields."""
+    """Yield a refusal for each mistake, against the schema, in an object and in its fields."""
     yield from _check_count(path, len(value), schema.get("maxProperties"))
     properties = schema.get("properties", {})
     for name, field_value in value.items():
@@ -191,14 +191,14 @@ def _check_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[
 
 
 def _check_count(path: str, count: int, maximum: int | None) -> Iterator[Refusal]:
-    """Yield a refusal if there are too many entries; None is no limit."""
+    """Yield a refusal if there are more than `maximum` items or fields; `maximum` is None if there is no limit."""
     if maximum is not None and count > maximum:
         item_or_items = f"item{_plural_ending(maximum)}"
         yield Refusal(path, f"Too many: {count}: must have at most {maximum} {item_or_items}", blocking=True)
 
 
 def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield a refusal for each CEL rule that the value at `path`, or a value in it, breaks."""
+    """Yield a refusal for each CEL rule that the value at `path`, or any value inside it, breaks."""
     for validation in schema.get(RULES_KEYWORD, ()):
         rule = RULES[validation["rule"]]
         message = rule.refusal(value)

@@ -285,7 +285,7 @@ def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> S
 def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
     """Return `schema` with the default of `node`, if there is one that is not empty.
 
-    An empty default is left out: without the field, the models read the same.
+    An empty default is left out, because the models read a missing field as empty.
     """
     default = node.get("default")
     if default is None or default in ("", [], {}):
@@ -297,7 +297,7 @@ def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
 
 
 def _remove_defaults(schema: Schema) -> None:
-    """Remove all defaults from a schema and the schemas in it, in place."""
+    """Remove all defaults from a schema and the schemas inside it, in place."""
     schema.pop("default", None)
     for inner_schema in [*schema.get("properties", {}).values(), schema.get("items")]:
         if inner_schema is not None:
@@ -305,7 +305,7 @@ def _remove_defaults(schema: Schema) -> None:
 
 
 def _add_bounds(schema: Schema) -> None:
-    """Add the bounds that a schema and the schemas in it do not declare, in place."""
+    """Add default bounds, such as a maximum length, in place wherever a schema or one inside it declares none."""
     match schema.get("type"):
         case "string" if "enum" not in schema:
             schema.setdefault("maxLength", MAXIMUM_CHARACTERS)
@@ -337,7 +337,7 @@ class _Plain(yaml.SafeDumper):
 
 
 def drift(directory: Path, kinds: Sequence[CustomResource] = KINDS) -> str:
-    """Return a diff from the files to the generated CRDs; empty if they are equal."""
+    """Return a unified diff from the CRD files in the directory to the generated CRDs; empty if all are up to date."""
     diff_lines: list[str] = []
     for kind in kinds:
         path = directory / kind.file

@@ -469,9 +469,10 @@ class Numbers(Document):
 
 
 def _describe_fields() -> Mapping[str, Number]:
-    """Return the `Number` of each field of `Numbers`, by field name."""
+    """Return the `Number` that describes each field of the model `Numbers`, by field name."""
     descriptions = {}
     for field_name, field in Numbers.model_fields.items():
+        # The field's annotation, `Annotated[..., Number(...)]`, has the description; only its name is missing there.
         description = next(item for item in field.metadata if isinstance(item, Number))
         descriptions[field_name] = replace(description, name=field.alias or field_name)
     return descriptions

@@ -48,7 +48,7 @@ def refuse_fields(**names_by_type: str) -> ConfigDict:
     """
 
     def add_fields(schema: dict[str, Any]) -> None:
-        """Declare each refused field and the rule that forbids it."""
+        """Add each refused field to the model's JSON schema, with the rule that forbids a user to set it."""
         for type_name, field_names in names_by_type.items():
             for field_name in field_names.split():
                 schema["properties"][field_name] = {**FIELD_SCHEMAS[type_name], "description": REFUSED_DESCRIPTION}

@@ -110,7 +110,10 @@ class Profile(Document):
 
     @property
     def takes_whole_node(self) -> bool:
-        """Return True if no other case may be on the node."""
+        """Return True if no other case may run on the node at the same time.
+
+        By default, that is so for a profile that names no device.
+        """
         if self.exclusive is not None:
             return self.exclusive == "Node"
         return not self.resource and not self.device_class
@@ -233,9 +236,9 @@ def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
 
 
 def _parse_profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[Profile, ...]:
-    """Parse a YAML document of profiles, whose entries can name one of `presets`; raises InvalidProfilesError.
+    """Parse a YAML document of profiles, each of which may extend one of `presets`; raises InvalidProfilesError.
 
-    `source` names the document in messages.
+    `source` names the document in error messages.
     """
     try:
         document = yaml.safe_load(text)
@@ -251,7 +254,7 @@ def _parse_profiles(text: str, source: str, presets: Mapping[str, Profile]) -> t
 
 
 def _build_profile(name: str, fields: dict[str, Any], source: str, presets: Mapping[str, Profile]) -> Profile:
-    """Build a profile of `fields` and of the preset that they name; raises InvalidProfilesError."""
+    """Build a profile of `fields`, which replace those of the preset that they name; raises InvalidProfilesError."""
     preset_name = fields.get("preset")
     if preset_name is not None:
         if not isinstance(preset_name, str) or preset_name not in presets:

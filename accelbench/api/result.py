@@ -30,7 +30,7 @@ MAXIMUM_MESSAGE = 1024
 def _check_time(text: str) -> str:
     """Return `text` if it is an ISO 8601 time, else raise ValueError.
 
-    Of a result in a file, no API server has checked that.
+    The schema in the API server checks this too, but not for a result that comes from a file.
     """
     datetime.fromisoformat(text)
     return text
@@ -264,7 +264,10 @@ class Comparison(SpeedupEstimate):
 
 
 def rank_comparisons(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Return the comparisons from fastest to slowest variant, by the interval's lower end; last those without one."""
+    """Return the comparisons from fastest to slowest variant, by the lower end of the speedup's interval.
+
+    Comparisons without an interval are last.
+    """
     # A lower end is above 0, so 0 is below all of them.
     return tuple(sorted(comparisons, key=lambda comparison: float(comparison.lower or 0), reverse=True))
 
@@ -403,7 +406,10 @@ class Result(Document):
 
     @property
     def untimed_variants(self) -> tuple[VariantResult, ...]:
-        """Return the variants that have no time, although the case times them and no failure or comparison says why."""
+        """Return the variants without a time, if neither a failure nor a comparison says why they have none.
+
+        A case that compiles or observes has no times, so nothing is missing.
+        """
         if self.comparisons or self.compiled or self.protocol == "observe":
             return ()
         return tuple(variant for variant in self.variants if not variant.failure and not variant.seconds)

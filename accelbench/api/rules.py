@@ -168,9 +168,9 @@ _OF_THE_BASELINE_CEL = (
 
 
 def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
-    """Return the metrics, such as `speedup`, that would compare the baseline with itself.
+    """Return the metrics that would compare the baseline with itself.
 
-    They relate a variant to the baseline, and an expectation asks for them of the baseline.
+    They compare a variant with the baseline, as `speedup` does, and an expectation names the baseline as the variant.
     """
     if not spec["variants"]:
         return []
@@ -215,7 +215,7 @@ _BOUND_CEL = BOUND.replace("\\", "\\\\")
 
 
 def _bounds_can_be_met(expectation: Manifest) -> bool:
-    """Return False if `atLeast` is above `atMost`."""
+    """Return False if `atLeast` is above `atMost`, so that no value lies within both."""
     at_least = expectation.get("atLeast", "")
     at_most = expectation.get("atMost", "")
     if not re.fullmatch(BOUND, at_least) or not re.fullmatch(BOUND, at_most):

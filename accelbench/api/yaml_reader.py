@@ -52,7 +52,7 @@ class YamlDocument:
     node: yaml.Node
 
     def line(self, path: str) -> int:
-        """Return the line of the field at `path`, or of the nearest field above it."""
+        """Return the line of the field at `path` or, if it is missing, of its nearest ancestor in the document."""
         # `spec.variants[1].use` has the keys spec, variants, 1 and use.
         keys = re.findall(r"[^.\[\]]+", path)
         return _find_line(self.node, keys)
@@ -99,7 +99,7 @@ def _count_values(node: yaml.Node, counts: dict[int, int]) -> int:
     """
     if id(node) in counts:
         return counts[id(node)]
-    # A cyclic node finds this 1 and ends the recursion; JSON refuses it later.
+    # If the node contains itself, this entry ends the recursion; JSON refuses such a node later.
     counts[id(node)] = 1
     children: list[yaml.Node] = []
     if isinstance(node, yaml.MappingNode):
@@ -112,7 +112,10 @@ def _count_values(node: yaml.Node, counts: dict[int, int]) -> int:
 
 
 def _find_line(node: yaml.Node, keys: list[str]) -> int:
-    """Return the line, from 1, of the field that `keys` lead to from `node`; of a missing field, that of its parent."""
+    """Return the line, counted from 1, of the field that `keys` lead to from `node`.
+
+    If the field is missing, return the line of its nearest ancestor.
+    """
     node_line = int(node.start_mark.line) + 1
     if not keys:
         return node_line
@@ -157,7 +160,7 @@ class _Loader(yaml.SafeLoader):
         return _parse_integer(node.value)
 
     def construct_number(self, node: yaml.ScalarNode) -> float | int:
-        # JSON has one kind of number: 5.0 and 1e3 are integers to the API server.
+        """Return a YAML float as the API server reads it: 5.0 and 1e3 are integers, as JSON has one type of number."""
         number = float(node.value.replace("_", ""))
         return int(number) if number.is_integer() else number
 

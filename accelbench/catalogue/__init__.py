@@ -111,18 +111,18 @@ def _load_entry_point(point: EntryPoint) -> Workload:
         if failed_before_package_code:
             raise workload_checks.InvalidWorkloadError(workload_checks.describe(error)) from error
         raise workload_checks.to_invalid_workload_error(error, Path(file)) from error
-    kind = loaded
+    workload_type = loaded
     if inspect.ismodule(loaded):  # the entry point names the workload of a module
-        kind = workload_class(loaded, point.module)
-        kind.name = point.name
-    if not (inspect.isclass(kind) and issubclass(kind, Workload)):
+        workload_type = workload_class(loaded, point.module)
+        workload_type.name = point.name
+    if not (inspect.isclass(workload_type) and issubclass(workload_type, Workload)):
         raise workload_checks.InvalidWorkloadError("this is not a class that inherits accelbench.workload.Workload")
-    name = getattr(kind, "name", None)
+    name = getattr(workload_type, "name", None)
     if name != point.name:
         raise workload_checks.InvalidWorkloadError(
-            f'the name of class {kind.__name__} is "{name}", not the entry point\'s'
+            f'the name of class {workload_type.__name__} is "{name}", not the entry point\'s'
         )
-    return workload_checks.instantiate(kind)
+    return workload_checks.instantiate(workload_type)
 
 
 def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -> Any:
@@ -146,14 +146,14 @@ def measure_of(workload: Workload, parameters: Any, protocol: Literal["steady", 
     return dataclasses.replace(measure, protocol=protocol)
 
 
-def options_model(kind: VariantKind) -> type[frameworks.Options]:
-    """Return the model of the options of the variant's mode."""
-    if not kind.plain:  # a method marked with `@variant` has no options
+def options_model(variant: VariantKind) -> type[frameworks.Options]:
+    """Return the pydantic model of the options that the variant's mode takes."""
+    if not variant.plain:  # a method marked with `@variant` has no options
         return frameworks.Options
-    mode = frameworks.find(kind.framework).modes.get(kind.mode)
+    mode = frameworks.find(variant.framework).modes.get(variant.mode)
     return mode.options if mode is not None else frameworks.Options
 
 
-def parse_options(kind: VariantKind, values: Mapping[str, ParameterValue]) -> frameworks.Options:
+def parse_options(variant: VariantKind, values: Mapping[str, ParameterValue]) -> frameworks.Options:
     """Return the variant's options with these values and defaults; raises ValidationError."""
-    return options_model(kind).model_validate(dict(values))
+    return options_model(variant).model_validate(dict(values))

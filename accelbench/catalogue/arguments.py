@@ -38,7 +38,7 @@ class Arguments:
     def caller(self, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
         """Return a function that takes the arrays by name and calls `function` with them and with `parameters`.
 
-        The returned function is part of the timed call, so it does nothing that it need not do.
+        The returned function is part of the timed call, so it does as little as possible.
         """
         constants = {name: parameters[name] for name in self.keywords if name in self.constants}
         if self.positional:
@@ -57,7 +57,9 @@ class Arguments:
 def choose_arguments(
     function: Callable[..., Any], arrays: Collection[str], parameters: Collection[str] = ()
 ) -> Arguments:
-    """Return how the function gets all of the arrays, and those of the parameters that it names.
+    """Return which values to pass to the function by position and which by keyword.
+
+    These values are all of the arrays, and those of the parameters that the function names.
 
     Raises:
         InvalidWorkloadError: The function does not accept these arrays.
@@ -88,9 +90,10 @@ def choose_arguments(
 
 
 def _by_name(signature: inspect.Signature, given: list[str], parameters: Collection[str]) -> Arguments:
-    """Return arguments that pass every name in `given` to the function's parameter of that name.
+    """Return arguments that pass every value in `given` to the function's parameter of the same name.
 
-    The first parameters get theirs by position, up to one that is not given or needs a keyword; all others by keyword.
+    They are passed by position up to the first parameter that is not given or needs a keyword, the others by keyword.
+    `parameters` are the names in `given` that are not arrays.
     """
     positional: list[str] = []
     for name, parameter in signature.parameters.items():
@@ -104,8 +107,8 @@ def _by_name(signature: inspect.Signature, given: list[str], parameters: Collect
 def _by_position(signature: inspect.Signature, arrays: list[str], parameters: list[str]) -> Arguments:
     """Return arguments that fill the parameters in the function's signature from left to right.
 
-    One with the name of an array, or of one of `parameters`, gets that one. Any other gets the next array whose name is
-    not in the signature, and `*args` gets all of these that remain.
+    A parameter with the name of an array, or of one of `parameters`, gets that value. Any other parameter gets the next
+    array whose name is not in the signature, and `*args` gets all such arrays that remain.
     """
     unnamed_arrays = [name for name in arrays if name not in signature.parameters]
     positional: list[str] = []
@@ -118,14 +121,14 @@ def _by_position(signature: inspect.Signature, arrays: list[str], parameters: li
                 positional.append(name)
             elif unnamed_arrays:
                 positional.append(unnamed_arrays.pop(0))
-            else:  # it keeps its default, and so do those after it
+            else:  # no array is left, so this parameter and those after it keep their defaults
                 break
     keywords = [name for name in (*arrays, *parameters) if name not in positional]
     return Arguments(tuple(positional), tuple(keywords), frozenset(parameters))
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return the function's signature; that of `f(*arrays)` for a builtin without one."""
+    """Return the function's signature, or that of `f(*arrays)` for a builtin whose signature is unknown."""
     try:
         return inspect.signature(function)
     except ValueError:
@@ -133,9 +136,9 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def names_its_arrays(function: Callable[..., Any]) -> bool:
-    """Return True if the function's parameters are meant to have the names of the arrays: if a user wrote it.
+    """Return True if a user wrote the function, so that its parameters have the names of the arrays.
 
-    Builtins and functions of a framework or of NumPy have parameter names of their own.
+    Builtins and functions of a framework or of NumPy name their parameters otherwise.
     """
     if isinstance(function, Pickled):
         return function.names_its_arrays
@@ -149,7 +152,7 @@ def names_its_arrays(function: Callable[..., Any]) -> bool:
 def required_names(function: Callable[..., Any], parameters: Collection[str]) -> list[str] | None:
     """Return the names of the arrays that the function needs; None if it can take an array of any name by position.
 
-    `parameters` are the names that are not arrays but parameters of `arrays()`.
+    `parameters` are names of the function's parameters that get no array.
     """
     signature = signature_of(function)
     if not names_its_arrays(function):

@@ -62,9 +62,9 @@ class Declarations:
         return sum(units)
 
     def cost(self, parameters: Mapping[str, Any], float_bytes: int) -> Cost | None:
-        """Return the cost of one unit; raises InvalidWorkloadError.
+        """Return the cost of one unit of work; raises InvalidWorkloadError.
 
-        The declared cost is that of a call, or of the calls whose units are listed.
+        A script declares the cost of one call or, if its `measure` lists the units of several calls, of all these.
         """
         cost = self._read("cost", Cost, Cost, {**parameters, FLOAT_BYTES: float_bytes})
         if cost is None:
@@ -84,7 +84,7 @@ class Declarations:
         return operations
 
     def check(self, parameters: Mapping[str, Any]) -> None:
-        """Raise InvalidWorkloadError if anything is declared wrong; `parameters` are the defaults."""
+        """Raise InvalidWorkloadError if a declaration is invalid with the default values of the parameters."""
         for name, declared in self.values.items():
             if callable(declared):
                 known_names = {*parameters, FLOAT_BYTES} if name == "cost" else {*parameters}
@@ -93,8 +93,10 @@ class Declarations:
         self.cost(parameters, float_bytes=4)
         self.operations(parameters)
 
-    def _read(self, name: str, kind: type[Declared], base: type, parameters: Mapping[str, Any]) -> Declared | None:
-        """Return what is declared under `name`, converted to the dataclass `kind`; None if nothing is declared.
+    def _read(
+        self, name: str, expected_type: type[Declared], base: type, parameters: Mapping[str, Any]
+    ) -> Declared | None:
+        """Return what is declared under `name`, as an `expected_type`; None if nothing is declared.
 
         A script declares a dictionary, an instance of `base`, or a function that returns one of these.
         """
@@ -111,11 +113,12 @@ class Declarations:
                 raise InvalidWorkloadError(f"{where}: {describe(error)}") from error
         if isinstance(declared, base):
             declared = _to_dictionary(declared)
-        if declared is None and kind is Cost:  # the function does not know the cost for these parameters
+        if declared is None and expected_type is Cost:  # the function does not know the cost for these parameters
             return None
         if not isinstance(declared, Mapping):
-            raise InvalidWorkloadError(f"{where} is {type_of(declared)}; it has to be a dictionary, {_example(kind)}")
-        return _validate(declared, kind, where)
+            example = _example(expected_type)
+            raise InvalidWorkloadError(f"{where} is {type_of(declared)}; it has to be a dictionary, {example}")
+        return _validate(declared, expected_type, where)
 
 
 def literal(name: str, declared: object, source: str) -> str:
@@ -150,28 +153,31 @@ def _to_dictionary(declared: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
-def _validate(declared: Mapping[str, Any], kind: type[Declared], where: str) -> Declared:
-    """Return the dictionary as a `kind`; raises InvalidWorkloadError for an unknown key or an invalid value."""
-    known_names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+def _validate(declared: Mapping[str, Any], expected_type: type[Declared], where: str) -> Declared:
+    """Return an instance of the dataclass `expected_type` with the declared values.
+
+    Raises InvalidWorkloadError for an unknown key or an invalid value. `where` begins its message.
+    """
+    known_names = [field.name for field in dataclasses.fields(expected_type)]  # type: ignore[arg-type]
     for name in declared:
         if name not in known_names:
             raise InvalidWorkloadError(f"{where}: {describe_unknown('key', str(name), known_names)}")
     try:
-        return TypeAdapter(kind).validate_python(dict(declared))
+        return TypeAdapter(expected_type).validate_python(dict(declared))
     except ValidationError as error:
         detail = error.errors()[0]
         key = detail["loc"][0]
         if detail["type"] == "missing":
-            raise InvalidWorkloadError(f'{where}: "{key}" is missing, {_example(kind)}') from None
+            raise InvalidWorkloadError(f'{where}: "{key}" is missing, {_example(expected_type)}') from None
         message = detail["msg"][:1].lower() + detail["msg"][1:]
         raise InvalidWorkloadError(f'{where}: "{key}": {declared[str(key)]!r}: {message}') from None
 
 
-def _example(kind: type) -> str:
-    """Return an example of a declaration for an error message, such as `such as {"products": 2}`."""
+def _example(declared_type: type) -> str:
+    """Return the end of an error message about a declaration, with an example: `such as {"products": 2}`."""
     examples = {
         FunctionMeasure: '{"protocol": "latency"}',
         Cost: '{"flops": 2e9, "bytes": 1e6}',
         Operations: '{"products": 2}',
     }
-    return f"such as {examples[kind]}"
+    return f"such as {examples[declared_type]}"

@@ -34,7 +34,10 @@ class Setup:
     function: Callable[..., Any]
 
     def takes(self, arrays: Collection[str], parameters: Collection[str]) -> Arguments:
-        """Return which arrays and parameters it takes; raises InvalidWorkloadError if it takes anything else."""
+        """Return how to pass the setup function the arrays and parameters that it takes.
+
+        Raises InvalidWorkloadError if it takes anything else.
+        """
         signature = signature_of(self.function)
         takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
         required = required_names(self.function, parameters) or []  # None: it can take an array of any name
@@ -48,18 +51,19 @@ class Setup:
         return choose_arguments(self.function, taken_arrays, parameters)
 
     def make(self, arrays: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Call the function, and return the arguments that it made, by name; raises InvalidWorkloadError.
+        """Call the setup function, and return the program's further arguments by name; raises InvalidWorkloadError.
 
-        `arrays` has at least the arrays that it takes.
+        `arrays` has at least the arrays that the setup function takes.
         """
-        taken = self.takes(arrays, parameters)
-        made = taken.caller(unpickle(self.function), parameters)({name: arrays[name] for name in taken.arrays})
-        if not isinstance(made, Mapping):
+        arguments = self.takes(arrays, parameters)
+        call_setup = arguments.caller(unpickle(self.function), parameters)
+        further_arguments = call_setup({name: arrays[name] for name in arguments.arrays})
+        if not isinstance(further_arguments, Mapping):
             raise InvalidWorkloadError(
-                f"{location(self.function)} returned {type_of(made)}; it has to return further arguments by name: "
-                f"{SETUP}"
+                f"{location(self.function)} returned {type_of(further_arguments)}; it has to return further arguments "
+                f"by name: {SETUP}"
             )
-        return made
+        return further_arguments
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Call:
 def make_build(
     function: Callable[..., Any], framework: Framework, setup: Setup | None
 ) -> Callable[[Mapping[str, Any], Arrays, Tools, int], Program]:
-    """Return a function that builds the program of `function`.
+    """Return a function that builds a program which calls `function`, a function of a script.
 
     `setup` makes further arguments of `function`; None if there are none.
     """
@@ -99,7 +103,10 @@ def make_build(
             step, batch = _step_over_batches(callers, calls, tools), [call.batch for call in calls]
 
         def export(_state: Any, out: Any) -> Mapping[str, Any]:
-            """Return the results by name; raises InvalidWorkloadError if a batch was changed."""
+            """Return the results of all calls by name, for the comparison with the reference.
+
+            Raises InvalidWorkloadError if the function changed its batch in place.
+            """
             for placed_batch, versions in zip(placed_batches, initial_versions, strict=True):
                 _require_unchanged(unpickled_function, placed_batch, versions)
             return _name_all_results(unpickled_function, [out] if len(calls) == 1 else out, tools)
@@ -114,7 +121,10 @@ def make_build(
 
 
 def _caller(function: Callable[..., Any], call: Call, framework: Framework) -> Callable[[Any], Any]:
-    """Return a function that calls `function` with a batch's arrays and the constants of `call`."""
+    """Return a function that calls `function` with a batch's arrays and the constants of `call`.
+
+    Its result has dictionaries in place of dataclasses if the framework cannot return dataclasses.
+    """
     caller = call.arguments.caller(function, call.constants)
     if framework.returns_dataclasses:
         return caller
@@ -122,7 +132,7 @@ def _caller(function: Callable[..., Any], call: Call, framework: Framework) -> C
 
 
 def _single_step(caller: Callable[[Any], Any]) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Return a step that makes one call, which the adapter runs in the variant's mode."""
+    """Return a step that calls `caller` once and keeps the state; the adapter runs the step in the variant's mode."""
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         return state, caller(batch)
@@ -133,7 +143,7 @@ def _single_step(caller: Callable[[Any], Any]) -> Callable[[Any, Any], tuple[Any
 def _step_over_batches(
     callers: Sequence[Callable[[Any], Any]], calls: Sequence[Call], tools: Tools
 ) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Return a step that calls the function with each batch; only these calls run in the variant's mode.
+    """Return a step that calls the function with each batch; each call, not the whole step, runs in the variant's mode.
 
     If the constants of all calls are equal, one compiled function takes all batches, so that it is compiled again only
     for other shapes. Otherwise each batch has a compiled function of its own.
@@ -157,7 +167,7 @@ def _prepare_calls(
     parameters: Mapping[str, Any],
     tools: Tools,
 ) -> list[Call]:
-    """Return what the function gets in each call; `names` are the arrays of every batch in their order.
+    """Return the arguments of the function's call for each batch; `names` are those of each batch's arrays, in order.
 
     A setup that takes no array is called once for all batches.
     """
@@ -166,48 +176,52 @@ def _prepare_calls(
         return [Call(arguments, parameters, batch) for batch in batches]
     taken_by_setup = setup.takes(names, parameters).arrays
     if taken_by_setup:
-        made = [setup.make(batch, parameters) for batch in batches]
+        setup_results = [setup.make(batch, parameters) for batch in batches]
     else:
-        made = [setup.make({}, parameters)] * len(batches)
+        setup_results = [setup.make({}, parameters)] * len(batches)
     return [
-        _prepare_call(function, made_for_batch, names, taken_by_setup, batch, parameters, tools)
-        for made_for_batch, batch in zip(made, batches, strict=True)
+        _prepare_call(function, setup_result, names, taken_by_setup, batch, parameters, tools)
+        for setup_result, batch in zip(setup_results, batches, strict=True)
     ]
 
 
 def _prepare_call(
     function: Callable[..., Any],
-    made: Mapping[str, Any],
+    setup_result: Mapping[str, Any],
     names: Collection[str],
     taken_by_setup: Collection[str],
     batch: Mapping[str, Any],
     parameters: Mapping[str, Any],
     tools: Tools,
 ) -> Call:
-    """Return what the function gets in the call for one batch, with the arguments that its setup `made`.
+    """Return the arguments of the function's call for one batch; its setup returned `setup_result`.
 
-    `names` are the arrays of the batch, and `taken_by_setup` those of them that the setup took.
+    `names` are those of the batch's arrays, and `taken_by_setup` the ones among them that the setup took.
     """
     import numpy as np
 
-    constants = {name: value for name, value in made.items() if isinstance(value, CONSTANT_TYPES)}
+    constants = {name: value for name, value in setup_result.items() if isinstance(value, CONSTANT_TYPES)}
     objects = {
         name: tools.put({name: value})[name] if isinstance(value, np.ndarray) else value
-        for name, value in made.items()
+        for name, value in setup_result.items()
         if name not in constants
     }
-    # An array that only the setup names was meant for the setup. What the setup made replaces an array of that name.
     named_by_function = signature_of(function).parameters
-    passed = [name for name in names if name not in made and (name in named_by_function or name not in taken_by_setup)]
+    passed = [
+        name
+        for name in names
+        if name not in setup_result  # the setup's value replaces an array of the same name
+        and (name in named_by_function or name not in taken_by_setup)  # an array for the setup alone is not passed
+    ]
     all_constants = {**parameters, **constants}
     arguments = choose_arguments(function, [*objects, *passed], all_constants)
     return Call(arguments, all_constants, {**objects, **{name: batch[name] for name in passed}})
 
 
 def _freeze_and_read_versions(batch: Mapping[str, Any]) -> dict[str, int | None]:
-    """Make NumPy arrays read-only, and return the version of each PyTorch tensor; None for other arrays.
+    """Make NumPy arrays read-only, and return the version of each PyTorch tensor, or None for another array.
 
-    PyTorch increases a tensor's version at each change in place.
+    PyTorch increases a tensor's version at each change in place, so a later version shows such a change.
     """
     for array in batch.values():
         if hasattr(array, "setflags"):
@@ -218,7 +232,7 @@ def _freeze_and_read_versions(batch: Mapping[str, Any]) -> dict[str, int | None]
 def _require_unchanged(
     function: Callable[..., Any], batch: Mapping[str, Any], initial_versions: Mapping[str, int | None]
 ) -> None:
-    """Raise InvalidWorkloadError if the function changed a tensor in place."""
+    """Raise InvalidWorkloadError if the function changed a tensor of the batch in place."""
     # JAX's arrays have no `_version` and cannot change.
     changed = [name for name, array in batch.items() if getattr(array, "_version", None) != initial_versions[name]]
     if changed:
@@ -232,8 +246,8 @@ def run_reference(
     function: Callable[..., Any], parameters: Mapping[str, Any], batches: Sequence[NamedArrays]
 ) -> NamedArrays:
     """Return what a NumPy function computes from the batches, by name."""
-    results = _name_all_results(function, [call_with(function, batch, parameters) for batch in batches], None)
-    return numbers_by_name(function, results)
+    outs = [call_with(function, batch, parameters) for batch in batches]
+    return numbers_by_name(function, _name_all_results(function, outs, tools=None))
 
 
 def run_canonical(
@@ -242,42 +256,43 @@ def run_canonical(
     batches: Sequence[NamedArrays],
     outputs: NamedArrays,
 ) -> NamedArrays:
-    """Return the outputs in the form in which they are compared, by name: what a script's `canonical` returns.
+    """Return the outputs in the form in which they are compared, by name: what `function`, a `canonical`, returns.
 
-    It is called for each batch, with all outputs of that batch, and with the inputs and parameters that it names.
+    The function is called once for each batch: with all outputs, and with the inputs and parameters that it names.
     """
     by_batch = [outputs] if len(batches) == 1 else [_outputs_of_batch(outputs, index) for index in range(len(batches))]
     results = [
-        _call_canonical(function, of_batch, {**parameters, **batch})
-        for of_batch, batch in zip(by_batch, batches, strict=True)
+        _call_canonical(function, batch_outputs, {**parameters, **batch})
+        for batch_outputs, batch in zip(by_batch, batches, strict=True)
     ]
-    return numbers_by_name(function, _name_all_results(function, results, None))
+    return numbers_by_name(function, _name_all_results(function, results, tools=None))
 
 
 def _outputs_of_batch(outputs: NamedArrays, index: int) -> NamedArrays:
-    """Return the outputs of one of several batches, without its index in their names."""
+    """Return the outputs of the batch with this index, renamed from `0.y` to `y`."""
     prefix = f"{index}."
     return {name.removeprefix(prefix): array for name, array in outputs.items() if name.startswith(prefix)}
 
 
 def _call_canonical(function: Callable[..., Any], outputs: NamedArrays, others: Mapping[str, Any]) -> Any:
-    """Call the function with the outputs, and with those of `others` that it names.
+    """Call a script's function `canonical` with the outputs, and with those of `others` that the function names.
 
-    A single output has no name of its own: it is passed as the first parameter that is none of `others`.
+    `others` has inputs and parameters. A script gives a single output no name, so it is passed as the first parameter
+    with a name that is not in `others`.
     """
     if outputs.keys() == {RESULT}:
-        taken = signature_of(function).parameters
-        free_names = [name for name in taken if name not in others and taken[name].kind in KEYWORD_KINDS]
-        if RESULT not in taken and free_names:
+        expected = signature_of(function).parameters
+        free_names = [name for name in expected if name not in others and expected[name].kind in KEYWORD_KINDS]
+        if RESULT not in expected and free_names:
             outputs = {free_names[0]: outputs[RESULT]}
     arguments = choose_arguments(function, outputs, [name for name in others if name not in outputs])
     return arguments.caller(unpickle(function), others)(outputs)
 
 
 def _name_all_results(function: Callable[..., Any], outs: Sequence[Any], tools: Tools | None) -> dict[str, Any]:
-    """Return the arrays in the results of all batches, by path; with several batches, as `0.y`, `1.y` and so on.
+    """Return the arrays in the function's results, by path; with several batches, as `0.y`, `1.y` and so on.
 
-    `tools` makes arrays of Python's numbers; if it is None, they become NumPy arrays.
+    `outs` has the result for each batch. `tools` converts Python's numbers to arrays; without it they become NumPy's.
     """
     if len(outs) == 1:
         return name_results(function, outs[0], tools)

@@ -135,7 +135,7 @@ def _make_workload(module: ModuleType, members: programs.Members, declarations: 
 
 
 def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
-    """Make the model of the workload's parameters from the arguments that `arrays` takes after the generator."""
+    """Make a pydantic model of the workload's parameters: the arguments of `arrays` after the random generator."""
     try:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
     except NameError:  # an annotation is imported for type checkers only
@@ -166,8 +166,9 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
     """
 
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
-        """Return the arrays of `draw` as batches without state; raises InvalidWorkloadError."""
-        imported_before = frameworks.packages() & sys.modules.keys()  # the launch's own framework may be loaded already
+        """Return the arrays that the script's `draw` returns, as batches; raises InvalidWorkloadError."""
+        # `draw` must not import a framework; the one that this launch measures may be loaded already.
+        imported_before = frameworks.packages() & sys.modules.keys()
         values = parameters.model_dump()
         drawn = unpickle(draw)(rng, **values)
         imported = sorted((frameworks.packages() & sys.modules.keys()) - imported_before)
@@ -185,7 +186,7 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
 
 
 def _to_batches(draw: Callable[..., Any], drawn: Any) -> tuple[NamedArrays, ...]:
-    """Return the batches that `draw` returned: one dictionary of arrays, or a list of dictionaries."""
+    """Check and return the batches in `drawn`, which `draw` returned: a dictionary of arrays, or a list of these."""
     is_list_of_batches = isinstance(drawn, list | tuple) and len(drawn) > 0  # an empty list is refused below
     batches: Sequence[Any] = drawn if is_list_of_batches else [drawn]
     for batch in batches:
@@ -208,6 +209,7 @@ def _make_program(
     """Make a workload's method that calls `build` with the parameters' values, and with the units of work in a step."""
 
     def program(workload: FunctionWorkload, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        """Build the program; its step has the units of work that the script declares for calls with all batches."""
         values = parameters.model_dump()
         units = workload.declarations.units(values, len(arrays.batches))
         return build(values, arrays, tools, units)
@@ -218,7 +220,7 @@ def _make_program(
 def _make_reference(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
     """Make a workload's method `reference`, which calls a NumPy function.
 
-    Every call gives the same result, so the number of units does not matter.
+    Every call gives the same result, so the method ignores the number of units of work.
     """
 
     def reference(_self: Workload, parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:

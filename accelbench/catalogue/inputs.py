@@ -22,9 +22,9 @@ def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
     """Return the workload's NumPy arrays drawn from `seed`; raises InvalidWorkloadError."""
     import numpy as np
 
-    # In a context of its own, `numpy.seterr` does not change how accelbench computes.
+    # In a copy of the context: if the workload calls `numpy.seterr`, that does not change how accelbench computes.
     arrays = copy_context().run(call_method, workload.arrays, Arrays, parameters, np.random.default_rng(seed))
-    if not workload.hand_written:  # functions, whose arrays are converted where the function is known
+    if not workload.hand_written:  # made from functions: its `arrays` has converted the values to numbers
         return arrays
     return Arrays(
         state=_numbers(workload.arrays, "state", arrays.state),
@@ -33,9 +33,9 @@ def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
 
 
 def _numbers(method: Callable[..., Any], part: str, values: object) -> NamedArrays:
-    """Return `values`, which a workload's method returned, as arrays of numbers by name; raises InvalidWorkloadError.
+    """Return the values, which a workload's method returned, as arrays of numbers by name; raises InvalidWorkloadError.
 
-    `part` says in errors what they are: `state` or `a batch`.
+    `part` describes the values in an error message: `state` or `a batch`.
     """
     if not isinstance(values, Mapping):
         raise InvalidWorkloadError(
@@ -64,11 +64,14 @@ def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int
 
 
 def _scale_constants(unseen: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedArrays:
-    """Return `unseen` with other values for arrays that do not depend on the seed."""
+    """Return `unseen` with slightly changed values for each array that equals the one of that name in `seen`.
+
+    Such an array does not depend on the seed, so a program could have computed with its values in advance.
+    """
     import numpy as np
 
     def scale_if_equal(array: Array, seen_array: Array) -> Array:
-        """Change the array's values if it has floats and equals the seen array."""
+        """Return the array, with slightly changed values if it has floats and equals the seen array."""
         array = np.asarray(array)
         is_floating = np.issubdtype(array.dtype, np.inexact)  # integers may be labels
         if not is_floating or not np.array_equal(array, seen_array, equal_nan=True):
@@ -96,7 +99,7 @@ def layout(arrays: Arrays) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
 
 
 def digest(arrays: Arrays) -> str:
-    """Return the SHA-256 of all names, types, shapes and bytes, in hexadecimal."""
+    """Return a SHA-256 of the names, types, shapes and bytes of all arrays, in hexadecimal."""
     import numpy as np
 
     sha256 = hashlib.sha256()
@@ -111,7 +114,7 @@ def digest(arrays: Arrays) -> str:
 
 
 def working_set(arrays: Arrays, float_bytes: int) -> int:
-    """Return the bytes of state and batches, without temporaries.
+    """Return the number of bytes of the state and all batches, without temporary arrays of the program.
 
     Real floating-point numbers take `float_bytes` each.
     """

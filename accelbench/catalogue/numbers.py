@@ -46,20 +46,21 @@ def to_numbers(value: Any) -> Array:
         is_wider = widest is not None and array.dtype.itemsize > np.dtype(widest).itemsize
         return array.astype(widest) if is_wider else array
     if array.dtype.kind == "V" and array.dtype.names is None:
-        return _to_numpys_type(array)
+        return _to_numpy_type(array)
     raise NotNumbersError(_describe(value, array.dtype))
 
 
 def _to_host(value: Any) -> Any:
-    """Return a tensor of PyTorch, which this module does not import, in a form that NumPy takes; else the value."""
+    """Return a PyTorch tensor in a form that NumPy can convert, and any other value as it is."""
+    # Recognise a tensor by its attribute, because this module must not import PyTorch.
     if not hasattr(value, "detach"):
         return value
     host_tensor = value.detach().cpu().resolve_conj().resolve_neg()
     return host_tensor.double() if host_tensor.is_floating_point() else host_tensor
 
 
-def _to_numpys_type(array: Array) -> Array:
-    """Return an array of another library's numbers, such as bfloat16, in a type of NumPy."""
+def _to_numpy_type(array: Array) -> Array:
+    """Convert an array of a number type that NumPy lacks, such as bfloat16 or int4, to float64 or int64."""
     import numpy as np
 
     is_integer = array.dtype.name.startswith(("int", "uint"))
@@ -70,7 +71,7 @@ def _to_numpys_type(array: Array) -> Array:
 
 
 def _describe(value: Any, dtype: "dtype[Any]") -> str:
-    """Describe a value that is no array of numbers; `dtype` is the type that NumPy gave it."""
+    """Describe a value that is no array of numbers, for an error message; `dtype` is the type that NumPy gave it."""
     import numpy as np
 
     is_array = isinstance(value, np.ndarray) or (hasattr(value, "dtype") and dtype.kind != "O")

@@ -51,7 +51,7 @@ def dumps(function: Callable[..., Any]) -> bytes:
         """Pickle such objects so that `object.__new__` makes them again."""
 
         def reducer_override(self, value: Any) -> Any:
-            """Return how to make an object again, as `__reduce__` does, or NotImplemented for the default."""
+            """Return the reduction by which unpickling makes an object again, or NotImplemented for the default."""
             reduction = _reduce_without_new(value)
             return super().reducer_override(value) if reduction is None else reduction
 
@@ -61,21 +61,23 @@ def dumps(function: Callable[..., Any]) -> bytes:
 
 
 def _reduce_without_new(value: Any) -> tuple[Any, ...] | None:
-    """Return how to make an object again by `object.__new__`; None if unpickling calls no `__new__` written in Python.
+    """Return a reduction by which unpickling calls `object.__new__` in place of the class's own `__new__`.
 
-    A reduction is a function, its arguments, and the attributes to restore.
+    Pickle's default calls the class's `__new__` without arguments, which fails if it requires some. Return None if the
+    default does not call a `__new__` written in Python without arguments.
     """
-    kind = type(value)
-    has_new_in_python = inspect.isfunction(kind.__new__)
+    value_type = type(value)
+    has_new_in_python = inspect.isfunction(value_type.__new__)
     if isinstance(value, type) or not has_new_in_python:
         return None
+    # A reduction is a tuple: a function that makes the object, its arguments, and the attributes to restore.
     reduction = value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
-    calls_new_without_arguments = reduction[:2] == (copyreg.__newobj__, (kind,))  # type: ignore[attr-defined]
-    return (object.__new__, *reduction[1:]) if calls_new_without_arguments else None
+    call_without_arguments = (copyreg.__newobj__, (value_type,))  # type: ignore[attr-defined]
+    return (object.__new__, *reduction[1:]) if reduction[:2] == call_without_arguments else None
 
 
 def format_parameters(signature: inspect.Signature) -> str:
-    """Write a function's parameters for `Pickled`, as in `x, axis=...`."""
+    """Return the text of a function's parameters that `Pickled` takes: `x, axis=...` for `f(x, axis=0)`."""
     parameters = [
         parameter.replace(
             annotation=parameter.empty,

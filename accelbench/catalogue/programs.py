@@ -75,9 +75,9 @@ def setup_names(program: str) -> tuple[str, str]:
 
 
 def _require_functions(unused: Mapping[str, Any], callables: Mapping[str, Callable[..., Any]]) -> None:
-    """Raise InvalidWorkloadError if a member of `OTHER_NAMES` is no function.
+    """Raise InvalidWorkloadError if a member with a name in `OTHER_NAMES`, such as `reference`, is no function.
 
-    Otherwise, it would have no effect, and its author would not learn why.
+    Without the error, such a member would be ignored, and its author would not learn why.
     """
     for name in OTHER_NAMES:
         if name in unused and name not in callables:
@@ -119,13 +119,14 @@ def _is_function(name: str, member: object) -> bool:
 
 
 def _is_program(name: str, used_names: set[str]) -> bool:
-    """Return True for the name of a framework, and for `jax_scan` unless the module's code uses it."""
+    """Return True for the name of a framework, and for a longer one such as `jax_scan` unless other code uses it."""
     framework = frameworks.name_of(name)
-    return framework in frameworks.names() and (name == framework or name not in used_names)
+    is_helper = name != framework and name in used_names
+    return framework in frameworks.names() and not is_helper
 
 
 def _used_names(module: ModuleType) -> set[str]:
-    """Return the names that the module's code uses; empty if it has no source.
+    """Return the names that the module's code uses; an empty set if its source cannot be read.
 
     A function's use of itself does not count, and neither does a block `if __name__ == "__main__"`.
     """
@@ -137,9 +138,12 @@ def _used_names(module: ModuleType) -> set[str]:
 
 
 def _names_used_by(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement at the top of a module uses, as in `_used_names`."""
+    """Yield the names that a module's top-level statement uses, without a function's use of its own name.
+
+    Yield none for `if __name__ == "__main__"`.
+    """
     match statement:
-        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):  # if __name__ == "__main__"
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
             return
     own_name = statement.name if isinstance(statement, ast.FunctionDef) else ""
     for node in ast.walk(statement):
@@ -174,9 +178,9 @@ def require_same_arrays(functions: Mapping[str, Callable[..., Any]], parameters:
 
 
 def _explain_prefixed_name(*names: str) -> str:
-    """Return why the first of the functions with a name such as `jax_scan` is a program, and how to rename a helper.
+    """Explain, at the end of an error message, why a function with a name such as `jax_scan` is a program.
 
-    Without such a name, the text is empty. Otherwise it begins with a full stop.
+    Explain the first such function of `names`; return an empty string if there is none.
     """
     for name in names:
         framework = frameworks.name_of(name)

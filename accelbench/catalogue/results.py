@@ -73,7 +73,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _items(value: Any) -> Iterator[tuple[str | int, Any]] | None:
-    """Return the items of a container, each with its key, field or position; None for anything else."""
+    """Return the items of a container, each with its key, field name or index; None if the value is no container."""
     if hasattr(value, "dtype"):
         return None
     if isinstance(value, Mapping):

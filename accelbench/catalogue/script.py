@@ -78,19 +78,19 @@ def load(file: Path) -> Workload:
             f"code too and would load it; import it inside the methods that use it"
         )
     module = _run_module(file, text)
-    kind = workload_class(module, file.name)
-    kind.name = workload_name_from_file(file.name)
-    return workload_checks.instantiate(kind)
+    workload_type = workload_class(module, file.name)
+    workload_type.name = workload_name_from_file(file.name)
+    return workload_checks.instantiate(workload_type)
 
 
 def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
-    """Yield the line and package of each import of a framework in `body` that runs when the script is loaded."""
+    """Yield (line, package) for each import of a framework in `body` that runs when the script is loaded."""
     for statement in body:
         match statement:
             case ast.Import(names=names):
-                yield from _only_frameworks(statement.lineno, [alias.name for alias in names])
+                yield from _framework_packages(statement.lineno, [alias.name for alias in names])
             case ast.ImportFrom(module=str(module), level=0):
-                yield from _only_frameworks(statement.lineno, [module])
+                yield from _framework_packages(statement.lineno, [module])
             case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"), orelse=orelse):
                 yield from _framework_imports(orelse)
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):  # if __name__ == "__main__"
@@ -102,8 +102,8 @@ def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
                 yield from _framework_imports([*try_body, *handler_bodies, *orelse, *finalbody])
 
 
-def _only_frameworks(line: int, modules: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield the line and the package of each of the imported modules that belongs to a framework."""
+def _framework_packages(line: int, modules: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield (line, package) for each of the modules, imported on this line, that belongs to a framework."""
     for module in modules:
         package = module.partition(".")[0]
         if package in frameworks.packages():
@@ -124,7 +124,7 @@ def _run_module(file: Path, text: str) -> ModuleType:
     imported_before = frameworks.packages() & sys.modules.keys()
     try:
         code = compile(text, str(original), "exec", dont_inherit=True)
-        # In a context of its own, `numpy.seterr` does not change how accelbench computes.
+        # In a copy of the context: if the script calls `numpy.seterr`, that does not change how accelbench computes.
         copy_context().run(exec, code, vars(module))
     except workload_checks.ERRORS as error:
         raise workload_checks.to_invalid_workload_error(error, original) from error

@@ -91,22 +91,22 @@ def location(function: Callable[..., Any]) -> str:
     return f"{Path(code.co_filename).name}, line {code.co_firstlineno}: {name}"
 
 
-def call_method(method: Callable[..., Returned], kind: type[Returned], *arguments: Any) -> Returned:
+def call_method(method: Callable[..., Returned], expected_type: type[Returned], *arguments: Any) -> Returned:
     """Call a workload's method with these arguments, and return its result.
 
-    Raises InvalidWorkloadError if the method's parameters are not those that `Workload` declares, or if the result is
-    no `kind`.
+    Raises InvalidWorkloadError if the method's parameters are not those that `Workload` declares, or if the result has
+    another type than `expected_type`.
     """
     _check_signature(method)
     value = method(*arguments)
-    _check_type(value, kind, method)
+    _check_type(value, expected_type, method)
     return value
 
 
-def _check_type(value: object, kind: type, method: Callable[..., Any]) -> None:
-    """Raise InvalidWorkloadError if the method returned a value of another type."""
-    if not isinstance(value, kind):
-        expected = f"accelbench.workload.{kind.__name__}"
+def _check_type(value: object, expected_type: type, method: Callable[..., Any]) -> None:
+    """Raise InvalidWorkloadError if `value`, which the method returned, has another type than `expected_type`."""
+    if not isinstance(value, expected_type):
+        expected = f"accelbench.workload.{expected_type.__name__}"
         raise InvalidWorkloadError(f"{location(method)} returned {type_of(value)}; it has to return {expected}")
 
 
@@ -151,7 +151,7 @@ def operations(workload: Workload, parameters: Any) -> Operations | None:
 
 
 def check_step(step: Callable[..., Any], returned: Any) -> None:
-    """Raise InvalidWorkloadError unless a step returned a pair of finished results."""
+    """Raise InvalidWorkloadError unless a step returned a pair without unfinished results, such as a Future."""
     is_pair = isinstance(returned, tuple) and len(returned) == 2  # noqa: PLR2004
     if not is_pair:
         raise InvalidWorkloadError(
@@ -170,7 +170,10 @@ def _is_default_export(function: Callable[..., Any]) -> bool:
 
 
 def check_names(build: Callable[..., Any], program: Program) -> None:
-    """Raise InvalidWorkloadError if the arrays to compare have no names; `build` is the method of the program."""
+    """Raise InvalidWorkloadError if the arrays to compare with the reference have no names.
+
+    `build` is the workload's method that built the program.
+    """
     if _is_default_export(program.export) and not isinstance(program.state, Mapping):
         raise InvalidWorkloadError(
             f"{location(build)}: its state is {type_of(program.state)}, not a dictionary of named arrays, so name what "
@@ -216,7 +219,7 @@ def _check_array_name(function: Callable[..., Any], name: object) -> None:
 
 
 def call_reference(workload: Workload, parameters: Any, arrays: Arrays, units: int) -> dict[str, Array]:
-    """Call the workload's reference, and return its results by name as arrays of numbers."""
+    """Call the workload's method `reference`, and return its results by name as arrays of numbers."""
     results = workload.reference(parameters, arrays, units)
     if not isinstance(results, Mapping):
         raise InvalidWorkloadError(
@@ -228,7 +231,7 @@ def call_reference(workload: Workload, parameters: Any, arrays: Arrays, units: i
 def call_canonical(
     workload: Workload, parameters: Any, arrays: Arrays, outputs: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """Call the workload's canonical, and return the outputs in the form in which they are compared."""
+    """Call the workload's method `canonical`, and return the outputs in the form in which they are compared."""
     results = workload.canonical(parameters, arrays, outputs)
     if not isinstance(results, Mapping) or not results:
         raise InvalidWorkloadError(
@@ -290,51 +293,53 @@ def _promise_types(value: Any) -> Iterator[str]:
         yield str(type(value).__name__)
 
 
-def file_of(kind: type[Workload]) -> Path:
+def file_of(workload_type: type[Workload]) -> Path:
     """Return the file that defines the class."""
-    return Path(inspect.getfile(kind))
+    return Path(inspect.getfile(workload_type))
 
 
-def instantiate(kind: type[Workload]) -> Workload:
-    """Check a workload's class, and return an instance."""
-    if not kind.hand_written:  # made from functions
-        workload = kind()
-        refuse_canonical_with_random_outputs(workload, workload.measure(kind.Parameters()))
+def instantiate(workload_type: type[Workload]) -> Workload:
+    """Check a workload's class, and return an instance of it; raises InvalidWorkloadError."""
+    if not workload_type.hand_written:  # made from functions
+        workload = workload_type()
+        refuse_canonical_with_random_outputs(workload, workload.measure(workload_type.Parameters()))
         return workload
     try:
-        file = file_of(kind)
-        _, line = inspect.getsourcelines(kind)
+        file = file_of(workload_type)
+        _, line = inspect.getsourcelines(workload_type)
     except (OSError, TypeError) as error:
-        raise InvalidWorkloadError(f"class {kind.__name__} has no source file for errors to point at") from error
+        raise InvalidWorkloadError(
+            f"class {workload_type.__name__} has no source file for errors to point at"
+        ) from error
     try:
-        return _check_and_instantiate(kind, f"{file.name}, line {line}: class {kind.__name__}")
+        return _check_and_instantiate(workload_type, f"{file.name}, line {line}: class {workload_type.__name__}")
     except InvalidWorkloadError:
         raise
     except ERRORS as error:
         raise to_invalid_workload_error(error, file) from error
 
 
-def _check_and_instantiate(kind: type[Workload], where: str) -> Workload:
+def _check_and_instantiate(workload_type: type[Workload], where: str) -> Workload:
     """Check the class, and return an instance. `where` begins each error message."""
-    mode_problem = next(_mode_problems(kind.modes), None)
+    mode_problem = next(_mode_problems(workload_type.modes), None)
     if mode_problem is not None:
         raise InvalidWorkloadError(f"{where}: {mode_problem}")
     try:
-        defaults = kind.Parameters()
+        defaults = workload_type.Parameters()
     except ValidationError as error:
         fields = ", ".join(str(detail["loc"][0]) for detail in error.errors() if detail["loc"])
         raise InvalidWorkloadError(f"{where}: every parameter needs a default; {fields} has none") from error
-    workload = kind()
+    workload = workload_type()
     variants = workload.variants()
     measure = call_method(workload.measure, Measure, defaults)
     is_timed = measure.protocol != "observe"
     required = {variant.method for variant in variants.values()} | {"arrays"}
     # A class that does not define a method has the one of Workload.
-    missing = sorted(name for name in required if getattr(kind, name, None) is getattr(Workload, name, None))
+    missing = sorted(name for name in required if getattr(workload_type, name, None) is getattr(Workload, name, None))
     if missing:
-        raise InvalidWorkloadError(f"{where} {_describe_missing(kind, missing)}")
-    for name in OPTIONAL_METHODS - vars(kind).keys():
-        if misspelling := find_misspelling(name, vars(kind).keys() - vars(Workload).keys()):
+        raise InvalidWorkloadError(f"{where} {_describe_missing(workload_type, missing)}")
+    for name in OPTIONAL_METHODS - vars(workload_type).keys():
+        if misspelling := find_misspelling(name, vars(workload_type).keys() - vars(Workload).keys()):
             raise InvalidWorkloadError(f"{where} has no {name}(); did you mean {name}() by {misspelling}()?")
     if not variants:
         raise InvalidWorkloadError(f"{where} has no variants: modes is empty, and nothing is marked with @variant")
@@ -351,10 +356,10 @@ def find_misspelling(name: str, candidates: Iterable[str]) -> str:
     return next(iter(get_close_matches(name, candidates, n=1, cutoff=SIMILARITY)), "")
 
 
-def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
-    """Describe the missing methods, and what to write; the text follows the name of the class."""
+def _describe_missing(workload_type: type[Workload], missing: Sequence[str]) -> str:
+    """Return the end of an error message about missing methods, such as `has no arrays(): write def arrays...`."""
     advice = []
-    own_names = vars(kind).keys() - vars(Workload).keys()
+    own_names = vars(workload_type).keys() - vars(Workload).keys()
     for name in missing:
         misspelling = find_misspelling(name, own_names)
         if misspelling:
@@ -362,7 +367,7 @@ def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
         elif name in SKELETONS:
             advice.append(f"write {SKELETONS[name]}")
         else:  # the method of a program
-            other_modes = {method: modes for method, modes in kind.modes.items() if method != name}
+            other_modes = {method: modes for method, modes in workload_type.modes.items() if method != name}
             modes_code = repr(other_modes).replace("'", '"')  # as most people write it
             advice.append(f"write it, or leave {name} out: modes = {modes_code}")
     methods = ", no ".join(f"{name}()" for name in missing)
@@ -370,7 +375,7 @@ def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
 
 
 def _check_signature(method: Callable[..., Any]) -> None:
-    """Raise InvalidWorkloadError if the method does not accept accelbench's arguments."""
+    """Raise InvalidWorkloadError unless the method accepts the arguments of the method of its name in `Workload`."""
     name = getattr(method, "__name__", "")
     base_method = getattr(Workload, name, Workload.jax)  # a variant has the parameters of `jax`
     parameters = list(inspect.signature(base_method).parameters)
@@ -382,7 +387,7 @@ def _check_signature(method: Callable[..., Any]) -> None:
 
 
 def _mode_problems(modes: object) -> Iterator[str]:
-    """Yield the problems of a workload's `modes`."""
+    """Yield a message for each mistake in a workload's `modes`, which map each program's method to its modes."""
     example = 'such as modes = {"jax": ("jit",)}'
     if not isinstance(modes, Mapping):
         yield f"modes is a {type(modes).__name__}; it has to give each program its modes, {example}"
@@ -394,8 +399,8 @@ def _mode_problems(modes: object) -> Iterator[str]:
             yield f"modes: {error}"
             continue
         if not isinstance(method_modes, tuple | list):
-            kind = type(method_modes).__name__
-            yield f"modes: {method} has a {kind}; it has to be a tuple of modes, {example}"
+            type_name = type(method_modes).__name__
+            yield f"modes: {method} has a {type_name}; it has to be a tuple of modes, {example}"
             continue
         for mode in method_modes:
             if str(mode) not in known_modes:

@@ -54,7 +54,7 @@ class Majority(Document):
 
     @model_validator(mode="after")
     def _require_bounds_on_two_variants(self) -> Self:
-        """Refuse a comparison of a variant with itself, and a claim without a bound."""
+        """Refuse a comparison of a variant with itself, and a claim that bounds no speedup."""
         if self.variant == self.over:
             raise ValueError("a variant's speedup over itself is 1: variant and over must differ")
         if self.at_least is None and self.at_most is None:
@@ -151,7 +151,7 @@ class Claim(Document):
 
     @model_validator(mode="after")
     def _require_conditions_of_claims_only(self) -> Self:
-        """Require conditions of a claim, and forbid them for our own question."""
+        """Require conditions of an article's claim, and forbid them for a question of our own."""
         has_conditions = bool(self.confirms or self.refutes)
         if self.own == has_conditions:
             raise ValueError(f"row {self.row}: a claim needs confirms or refutes; a question of our own has neither")
@@ -159,7 +159,7 @@ class Claim(Document):
 
     @model_validator(mode="after")
     def _require_history_of_unrecorded_bounds(self) -> Self:
-        """Require a history entry for bounds in the ledger: no run records them."""
+        """Require a history entry for trainings and expectations in the ledger: no run records these bounds."""
         if (self.trainings or self.expectations) and not self.history:
             raise ValueError(f"row {self.row}: bounds outside the manifests need a history entry with their date")
         return self
@@ -171,9 +171,9 @@ class Claim(Document):
 
     @property
     def compared_variants(self) -> frozenset[str]:
-        """Return the variants that a claim about a suite compares.
+        """Return the variants that the claim's majorities compare.
 
-        An empty set means that the claim compares all.
+        An empty set, that of a claim without majorities, stands for all variants.
         """
         variants = {majority.variant for majority in self.majorities}
         baselines = {majority.over for majority in self.majorities}
@@ -193,7 +193,10 @@ class Claim(Document):
         return tuple(manifest.removesuffix(".yaml") for manifest in self.manifests)
 
     def has_change_since(self, measured_at: datetime) -> bool:
-        """Return True if a condition changed at or after this time; if only its day is known, on or after this day."""
+        """Return True if a condition of the claim has changed since `measured_at`.
+
+        The ledger has only the day of some changes; a change on the day of the measurement counts.
+        """
         for earlier in self.history:
             time_or_day = measured_at if isinstance(earlier.changed, datetime) else measured_at.date()
             if earlier.changed >= time_or_day:
@@ -216,7 +219,7 @@ def directory() -> Path:
 
 
 def load(path: Path) -> tuple[Claim, ...]:
-    """Read all claims of the ledger in directory `path`, sorted by row; raise InvalidLedgerError."""
+    """Return all claims of the ledger in directory `path`, sorted by row; raises InvalidLedgerError."""
     file = path / LEDGER
     try:
         claims = TypeAdapter(tuple[Claim, ...]).validate_python(yaml.safe_load(file.read_text(encoding="utf-8")))
@@ -239,9 +242,9 @@ def load(path: Path) -> tuple[Claim, ...]:
 
 @functools.cache
 def reworded_digests(path: Path) -> dict[str, list[str]]:
-    """Return the digests of older sources of workloads that count as today's, by the digest of today's source.
+    """Return the digests of equivalent older sources of each workload, by the digest of its present source.
 
-    An older source counts as today's if only names and texts in it differ.
+    An older source is equivalent if it differs only in names and texts, so that its results still count.
     """
     file = path / REWORDED
     try:

@@ -129,6 +129,7 @@ def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles
 def _row_count_text(settled_claims: Sequence[SettledClaim]) -> str:
     """Return a sentence that counts the rows."""
     row_count = len(settled_claims)
+    # `own` marks a question of our own that no article answers.
     question_count = sum(settled_claim.claim.own for settled_claim in settled_claims)
     rows_text = "1 row" if row_count == 1 else f"{row_count} rows"
     if not question_count:
@@ -196,7 +197,7 @@ def _changed_conditions(settled_claims: Sequence[SettledClaim]) -> list[str]:
 
 
 def _count_verdict_changes(settled_claims: Sequence[SettledClaim]) -> Counter[tuple[ClaimVerdict, ClaimVerdict]]:
-    """Count how often each measured verdict changed into each other one; the keys are (old verdict, new verdict)."""
+    """Count how often each measured verdict was replaced by another; the keys are (old verdict, new verdict)."""
     changes: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
     for settled_claim in settled_claims:
         verdicts = [*(earlier.verdict for earlier in settled_claim.claim.history), settled_claim.verdict]
@@ -236,7 +237,10 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
 
 
 def _libraries(results: Iterable[Result]) -> str:
-    """Return the versions of the frameworks' libraries, as `, Flax 0.12, Optax 0.2`; empty if none is known."""
+    """Return text to append to a machine's description: the libraries' versions, as `, Flax 0.12, Optax 0.2`.
+
+    The text is empty if no version is known.
+    """
     versions: dict[str, str] = {}
     for result in results:
         for name, title in LIBRARIES.items():
@@ -288,7 +292,7 @@ def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def _older_sources_text(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return a sentence that counts the runs of older workload sources, after a space; empty if there is none."""
+    """Return a sentence that counts the runs of older workload sources, with a space before it; empty without any."""
     run_names = {
         run.name
         for settled_claim in settled_claims
@@ -353,7 +357,10 @@ def _claim_section(
 
 
 def _answer(settled_claim: SettledClaim) -> str:
-    """Return the ledger's sentence for the verdict, marked if a result is newer than it; empty if there is none."""
+    """Return the ledger's sentence for the verdict, or an empty string.
+
+    A sentence that was written before the newest result is marked as outdated.
+    """
     claim = settled_claim.claim
     sentence = escape(claim.answers.get(settled_claim.verdict, ""))
     has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled_claim))
@@ -365,7 +372,7 @@ def _conditions(settled_claim: SettledClaim) -> list[str]:
     claim, paragraphs = settled_claim.claim, []
     if claim.corrected:
         paragraphs.append(escape(claim.corrected))
-    if not claim.own:
+    if not claim.own:  # a question of our own is neither confirmed nor refuted
         paragraphs.append(f"Confirmed {escape(claim.confirms)}; refuted {escape(claim.refutes)}.")
     paragraphs.append(_deciding_hardware(settled_claim))
     return paragraphs

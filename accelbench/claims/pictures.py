@@ -60,6 +60,7 @@ def _pictures_of_one_result(settled_claims: Sequence[SettledClaim]) -> "Iterator
     for settled_claim in settled_claims:
         picture = settled_claim.claim.picture
         for run in (*settled_claim.deciding_runs, *settled_claim.other_runs):
+            # `of` names the run whose first result is drawn.
             if picture and run.name == picture.of and run.results:
                 yield settled_claim.claim.row, picture.shows, run.results[0]
 

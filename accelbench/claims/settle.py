@@ -149,6 +149,7 @@ def _verdict(
     if claim.can and any(_is_example(claim, run) for run in runs):
         return "confirmed"
     # One finding from a valid and complete measurement refutes a claim, even if runs are missing.
+    # `own`: a question of our own, not an article's claim; nothing confirms or refutes it.
     is_refutable = not (claim.own or claim.can)
     if is_refutable and any(finding.outcome == "not-met" and finding.sound for finding in findings):
         return "refuted"
@@ -181,7 +182,8 @@ def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool
     """
     all_cases = [case for run in runs for case in run.measured_cases]
     cases = [(result, outcomes) for result, outcomes in all_cases if _counts_for(claim, result)]
-    if claim.own or not cases:
+    is_question_of_our_own = claim.own  # which has an answer, but no condition
+    if is_question_of_our_own or not cases:
         return []
     if claim.majorities:
         if run_is_missing:
@@ -194,7 +196,7 @@ def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool
 
 
 def _counts_for(claim: Claim, result: Result) -> bool:
-    """Return True if the result was measured, or compiled for the claim's hardware."""
+    """Return True for any measured result, and for a compiled one if its target is hardware that the claim is about."""
     target = result.case.accelerator.target
     return target is None or hardware_of_target(target) in claim.hardware
 
@@ -213,9 +215,9 @@ def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
 
 
 def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
-    """Describe the speedup by which an expectation was met or not.
+    """Describe the measured speedup that decided an expectation.
 
-    Empty if the expectation is not about a speedup, or no valid measurement decided it.
+    Return an empty string if the expectation is not about a speedup, or if no valid measurement decided it.
     """
     expectation = outcome.expectation
     if expectation.metric != "speedup" or not outcome.sound:
@@ -233,7 +235,10 @@ def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
 
 
 def _suite_findings(claim: Claim, cases: MeasuredCases, *, all_complete: bool) -> list[ClaimFinding]:
-    """Return a finding for each majority of a claim about a suite; undecided unless all cases are complete."""
+    """Return a finding for each majority of the claim: a condition on most cases of a suite.
+
+    Unless all cases are complete, every finding is undecided, because a missing case could decide the majority.
+    """
     if not all_complete:
         missing = "a case is missing or was interrupted"
         return [ClaimFinding("undecided", f"{suite.condition(majority)}: {missing}.") for majority in claim.majorities]

@@ -46,7 +46,7 @@ def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: i
 
 
 def with_baseline(result: Result, baseline: str) -> Result:
-    """Return the result with all variants compared with `baseline`; unchanged if it has no such variant."""
+    """Return the result with all variants compared with `baseline`; unchanged if it has no variant of that name."""
     if result.case.baseline == baseline or _find_variant(result, baseline) is None:
         return result
     others = [variant.name for variant in result.variants if variant.name != baseline]
@@ -101,7 +101,7 @@ def _log_speedups(result: Result, variant: str, baseline: str) -> list[float]:
 
 
 def _why_unusable(majority: Majority, result: Result, paired_rounds: int) -> str:
-    """Return why the result cannot be used for the majority; empty if it can.
+    """Return why the result cannot count for the majority, such as a failed variant; an empty string if it can.
 
     `paired_rounds` is the number of rounds with both variants.
     """
@@ -135,7 +135,7 @@ def _seconds_by_round(result: Result, name: str) -> Mapping[int, float]:
 
 
 def _alpha(measurement: CaseMeasurement, *, comparisons: int) -> float:
-    """Return the error probability of one of `comparisons` intervals, which keep the confidence together."""
+    """Return the error probability of each of `comparisons` intervals, which together have the case's confidence."""
     return StoppingRule(
         rounds_min=measurement.rounds_min,
         rounds_max=measurement.rounds_max,

@@ -119,11 +119,12 @@ def _time(result: Result, variant: VariantResult) -> str:
         comparison.speedup and variant.name in {comparison.variant, comparison.baseline}
         for comparison in result.comparisons
     )
+    # A result can have a speedup without the times from which it was computed.
     return "not kept, its ratio is" if has_speedup else "not measured"
 
 
 def _comparison_text(result: Result, variant: VariantResult) -> str:
-    """Return `1.9 times as fast (1.6 to 2.2)`: the variant against the baseline; without a ratio, the reason."""
+    """Return the variant's speedup over the baseline, as `1.9 times as fast (1.6 to 2.2)`, or why there is none."""
     if variant.name == result.case.baseline:
         return "baseline" if len(result.variants) > 1 else ""
     comparison = next((comparison for comparison in result.comparisons if comparison.variant == variant.name), None)
@@ -175,7 +176,10 @@ def _observation_table(results: Sequence[Result]) -> list[str]:
 
 
 def _needs_column(name: str, all_observations: Sequence[Observations]) -> bool:
-    """Return True if the column of the observation `name` tells readers something."""
+    """Return True if readers learn something from a column of the observation `name`.
+
+    They learn nothing from the number of calls, nor from exceptions if no call raised one.
+    """
     if name == "calls":  # always one for each batch
         return False
     if name not in {"raised", "raisedCalls", "message"}:

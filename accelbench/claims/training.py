@@ -36,7 +36,7 @@ class TimeRatio(NamedTuple):
 
 
 def evaluate(training: Training, result: Result) -> ClaimFinding:
-    """Decide if the ratio of the total times lies within the claim's bounds."""
+    """Decide if the ratio of the two trainings' total times lies within the claim's bounds."""
     subject = condition(training, result.unit)
     ratio = total_time_ratio(training, result)
     if ratio is None:
@@ -50,7 +50,10 @@ def evaluate(training: Training, result: Result) -> ClaimFinding:
 
 
 def total_time_ratio(training: Training, result: Result) -> TimeRatio | None:
-    """Return how many times as fast the whole training is; None if the result does not compare the two variants."""
+    """Return the ratio of the whole trainings' times, compilation included: the baseline's divided by the variant's.
+
+    None if the result does not compare the two variants.
+    """
     variants = {variant.name: variant for variant in result.variants if variant.seconds}
     variant, baseline = variants.get(training.variant), variants.get(training.over)
     if variant is None or baseline is None:
@@ -84,7 +87,10 @@ def _confirming_factors(training: Training) -> tuple[float, float]:
 
 
 def condition(training: Training, unit: str) -> str:
-    """Describe the condition; `unit` is a unit of work such as `epoch`."""
+    """Describe the condition: the variants, the number of units of work, the article's ratio, and the bounds.
+
+    `unit` is the name of a unit of work, such as `epoch`.
+    """
     article_ratio = float(training.article)
     minimum, maximum = _confirming_factors(training)
     bounds_text = f"at least {short(minimum)}" if training.at_least_half else f"{short(minimum)} to {short(maximum)}"
@@ -96,12 +102,18 @@ def condition(training: Training, unit: str) -> str:
 
 
 def _total_time_ratio(units: int, comparison: Comparison, variant: VariantResult, baseline: VariantResult) -> TimeRatio:
-    """Return the ratio for a training of `units` units of work; `comparison` has the speedup of later calls."""
+    """Return the ratio of the times of two whole trainings of `units` units of work, first call included.
+
+    `comparison` has the speedup of the calls after the first.
+    """
     baseline_first, variant_first = _first_call(baseline), _first_call(variant)
     baseline_later_seconds = units * _seconds_per_unit(baseline)
 
     def ratio(baseline_first_seconds: float, variant_first_seconds: float, speedup: str | None) -> float:
-        """Return the ratio if the first calls take these seconds, and later calls of the variant have this speedup."""
+        """Return the baseline's total time divided by the variant's: a total is the first call plus all later calls.
+
+        `speedup` is that of the variant's later calls.
+        """
         # A comparison with a verdict has a speedup and both bounds; `or 1` is for the type checker.
         variant_later_seconds = baseline_later_seconds / float(speedup or 1)
         baseline_total_seconds = baseline_first_seconds + baseline_later_seconds

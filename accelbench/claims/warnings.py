@@ -41,7 +41,10 @@ def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
 
 
 def _result_warnings(result: Result, compared_variants: Collection[str]) -> list[str]:
-    """Return the warnings of one result; about intervals only for `compared_variants`, or for all if it is empty."""
+    """Return the warnings of one result.
+
+    Intervals cause a warning only for `compared_variants`, or for every variant if that is empty.
+    """
     incomplete_warning = view.warning(result)
     warnings = [f"{incomplete_warning}."] if incomplete_warning else []
     for comparison in result.comparisons:
@@ -53,7 +56,7 @@ def _result_warnings(result: Result, compared_variants: Collection[str]) -> list
 
 
 def _notes(result: Result) -> list[str]:
-    """Return the notes of a measured result, without OMITTED_NOTES."""
+    """Return the notes of a measured result, without those that readers do not need (`OMITTED_NOTES`)."""
     if result.compiled:
         return []
     return [note for note in result.notes if not any(text in note for text in OMITTED_NOTES)]

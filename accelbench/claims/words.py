@@ -46,8 +46,8 @@ def times(speedup: float, lower: float | None = None, upper: float | None = None
 
 
 def short(value: float) -> str:
-    """Format two significant digits; three near 1, so that 1.04 stays 1.04."""
-    digits = DIGITS + 1 if 0.9 <= value < 2 else DIGITS  # noqa: PLR2004 - see above
+    """Format a value with two significant digits, or with three if it is near 1, so that 1.04 stays 1.04."""
+    digits = DIGITS + 1 if 0.9 <= value < 2 else DIGITS  # noqa: PLR2004 - near 1
     return figures.significant(float(f"{value:.{digits}g}"), digits)
 
 

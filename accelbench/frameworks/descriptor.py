@@ -62,8 +62,8 @@ class Framework:
     def backend(self, platform: str, backends: Mapping[str, str]) -> str:
         """Return the framework's own name of a platform; raises UnsupportedPlatformError.
 
-        `backends` has names that the platform's descriptor gives for frameworks, by the framework's name. They take
-        precedence.
+        `backends` maps frameworks to their names of the platform, as the platform's descriptor declares them; these
+        names take precedence.
         """
         if self.name in backends:
             return backends[self.name]
