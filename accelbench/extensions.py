@@ -47,7 +47,7 @@ class Registry(Generic[D]):
     def _built_in_names(self) -> tuple[str, ...]:
         """Return the names of the built-in descriptors, sorted."""
         modules = (module.name for module in pkgutil.iter_modules(import_module(self._group).__path__))
-        return tuple(sorted(name for name in modules if name != "descriptor"))
+        return tuple(sorted(name for name in modules if name != "descriptor"))  # `descriptor` defines their class
 
     @cached_property
     def _entry_points(self) -> Mapping[str, EntryPoint]:

@@ -267,17 +267,17 @@ def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -
 
 
 def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> Schema:
-    """Convert `X | None` to the schema of X, and `int | str` to int-or-string."""
+    """Convert the schema of `X | None` to that of `X`, and the schema of `int | str` to int-or-string."""
     choices = [_inline_reference(choice, definitions) for choice in node["anyOf"]]
     choices = [choice for choice in choices if choice.get("type") != "null"]
-    keywords_beside_union = {key: value for key, value in node.items() if key != "anyOf"}
+    other_keywords = {key: value for key, value in node.items() if key != "anyOf"}
     if len(choices) == 1:
-        return to_structural_schema({**choices[0], **keywords_beside_union}, definitions, path)
+        return to_structural_schema({**choices[0], **other_keywords}, definitions, path)
     choice_types = {choice.get("type") for choice in choices}
     if choice_types != {"integer", "string"}:
         raise NotStructuralError(f"{path}: int-or-string is the only union in a structural schema")
     merged: Schema = {}
-    for keywords in [*choices, keywords_beside_union]:
+    for keywords in [*choices, other_keywords]:
         merged |= {key: keywords[key] for key in COPIED_KEYWORDS if key in keywords and key != "type"}
     return {**merged, "x-kubernetes-int-or-string": True}
 

@@ -54,13 +54,13 @@ def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
 
 
 def _read_without_rules(manifest: Mapping[str, Any]) -> Iterator[BenchmarkRun]:
-    """Yield the run if the manifest fits the schema. CEL rules are not checked."""
+    """Yield the run if the manifest fits the schema, even if it breaks a CEL rule; yield nothing otherwise."""
     with suppress(ValidationError):
         yield BenchmarkRun.model_validate(to_stored(RUN, manifest))
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with a manifest, in the words of kubectl or the API server; nothing if it can be run."""
+    """Yield the problems of a manifest, in the words of kubectl or the API server; none if it can be applied."""
     for name, expected in (("apiVersion", API_VERSION), ("kind", RUN.name)):
         if not isinstance(manifest.get(name), str) or not manifest[name]:
             yield Problem(name, f"Required value: {expected}")

@@ -41,7 +41,7 @@ FIELD_SCHEMAS: dict[str, dict[str, Any]] = {
 def refuse_fields(**names_by_type: str) -> ConfigDict:
     """Return the configuration of a model that refuses these fields of Kubernetes.
 
-    It declares them, because the API server drops an undeclared field before a rule could refuse it.
+    The model declares them, because the API server drops an undeclared field before a rule could refuse it.
 
     Args:
         **names_by_type: names of fields by their type in `FIELD_SCHEMAS`, as `boolean="stdin tty"`.
@@ -335,7 +335,7 @@ class AsPodTemplate:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the JSON schema of `PodTemplate`."""
+        """Return the JSON schema of `PodTemplate` for the annotated dict."""
         return handler(PodTemplate.__pydantic_core_schema__)
 
 

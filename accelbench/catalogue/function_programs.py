@@ -167,7 +167,7 @@ def _prepare_calls(
     parameters: Mapping[str, Any],
     tools: Tools,
 ) -> list[Call]:
-    """Return the arguments of the function's call for each batch; `names` are those of each batch's arrays, in order.
+    """Return the arguments of the function's call for each batch; `names` are the names of a batch's arrays, in order.
 
     A setup that takes no array is called once for all batches.
     """
@@ -196,7 +196,7 @@ def _prepare_call(
 ) -> Call:
     """Return the arguments of the function's call for one batch; its setup returned `setup_result`.
 
-    `names` are those of the batch's arrays, and `taken_by_setup` the ones among them that the setup took.
+    `names` are the names of the batch's arrays, and `taken_by_setup` those that the setup took.
     """
     import numpy as np
 

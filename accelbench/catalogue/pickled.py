@@ -43,7 +43,7 @@ def dumps(function: Callable[..., Any]) -> bytes:
     """Return the function's bytes from cloudpickle.
 
     An object that the function uses may have a class whose `__new__` requires arguments, such as `jax.custom_vjp`. By
-    default, unpickling calls `__new__` without arguments, which fails; here it does not.
+    default, unpickling calls `__new__` without arguments, which fails; here it calls `object.__new__` instead.
     """
     import cloudpickle
 
@@ -63,8 +63,8 @@ def dumps(function: Callable[..., Any]) -> bytes:
 def _reduce_without_new(value: Any) -> tuple[Any, ...] | None:
     """Return a reduction by which unpickling calls `object.__new__` in place of the class's own `__new__`.
 
-    Pickle's default calls the class's `__new__` without arguments, which fails if it requires some. Return None if the
-    default does not call a `__new__` written in Python without arguments.
+    Pickle's default calls a `__new__` written in Python without arguments, which fails if it requires some. Return None
+    if pickle makes the object in another way.
     """
     value_type = type(value)
     has_new_in_python = inspect.isfunction(value_type.__new__)

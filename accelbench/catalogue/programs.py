@@ -77,7 +77,8 @@ def setup_names(program: str) -> tuple[str, str]:
 def _require_functions(unused: Mapping[str, Any], callables: Mapping[str, Callable[..., Any]]) -> None:
     """Raise InvalidWorkloadError if a member with a name in `OTHER_NAMES`, such as `reference`, is no function.
 
-    Without the error, such a member would be ignored, and its author would not learn why.
+    Without the error, such a member would be ignored, and its author would not learn why. `unused` has the members that
+    no code of the module uses.
     """
     for name in OTHER_NAMES:
         if name in unused and name not in callables:
@@ -88,17 +89,23 @@ def _require_functions(unused: Mapping[str, Any], callables: Mapping[str, Callab
 def _refuse_misspellings(
     members: Members, callables: Mapping[str, Callable[..., Any]], unused: Mapping[str, Any]
 ) -> None:
-    """Raise InvalidWorkloadError if the name of an unknown member looks like a misspelling."""
+    """Raise InvalidWorkloadError if the name of an unknown member looks like a misspelling.
+
+    `unused` has the members that no code of the module uses, because helpers may have any name.
+    """
+    # A declaration, such as `cots = {...}` for `cost`.
     dictionaries = {name for name, member in unused.items() if isinstance(member, dict | Measure)}
     for name in declarations.NAMES:
         misspelling = workload_checks.find_misspelling(name, dictionaries)
         if misspelling and name not in members.declared:
             raise InvalidWorkloadError(f"{misspelling}: did you mean {name}?")
+    # A setup, such as `setup_jaxx` for `setup_jax`.
     known_setups = {name for program in members.programs for name in setup_names(program)}
     unknown_setups = [name for name in unused if name.startswith(SETUP_PREFIX) and name not in known_setups]
     for name in unknown_setups:
         if name in callables and (meant := find_similar(name, known_setups)):
             raise InvalidWorkloadError(f"{location(callables[name])}: did you mean {meant}()?")
+    # A program or another function, such as `pytroch` for `pytorch`.
     found_frameworks = {frameworks.name_of(name) for name in members.programs}
     known_names = members.programs.keys() | members.others.keys() | members.declared.keys() | known_setups
     unknown_names = callables.keys() - known_names
