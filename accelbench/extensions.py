@@ -30,7 +30,7 @@ class Registry(Generic[D]):
     """Find the descriptors of one kind, such as frameworks, by name."""
 
     def __init__(self, group: str, kind: type[D], error: type[LookupError]) -> None:
-        """Create a registry.
+        """Create a registry of descriptors: built-in ones, and those of installed packages.
 
         Args:
             group: The package with the built-in descriptors, and the group of entry points, such as

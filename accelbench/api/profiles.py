@@ -99,7 +99,7 @@ class Profile(Document):
 
     @property
     def selected_labels(self) -> dict[str, str]:
-        """Return the labels that tell the profile's nodes from other Linux nodes."""
+        """Return the node labels that distinguish the profile's nodes from other Linux nodes."""
         arch = {ARCHITECTURE_LABEL: self.arch} if self.arch else {}
         return arch | self.node_selector
 
