@@ -20,7 +20,7 @@ from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod
 from accelbench_operator.runs.reconcile import Reconciler
-from accelbench_operator.runs.retention import keep_deleting, surplus
+from accelbench_operator.runs.retention import keep_deleting, results_to_delete
 from accelbench_operator.runs.summary import Summary
 from accelbench_operator.settings import Settings
 from accelbench_operator.skew import find_skew
@@ -87,7 +87,7 @@ class Operator:
             self.synced.set()
             async with self._election_context(), asyncio.TaskGroup() as work:
                 work.create_task(self.controllers.run())
-                work.create_task(keep_deleting(self._find_surplus, self._delete_result))
+                work.create_task(keep_deleting(self._find_results_to_delete, self._delete_result))
                 work.create_task(self._live.run())
 
     async def _wait_for_crds(self) -> None:
@@ -182,7 +182,7 @@ class Operator:
         if leads:
             self.controllers.reset()
 
-    async def _find_surplus(self) -> tuple[Summary, ...]:
+    async def _find_results_to_delete(self) -> tuple[Summary, ...]:
         """Return the results to delete, which are beyond the retention limits."""
         if not self._leading():
             return ()
@@ -191,7 +191,7 @@ class Operator:
         in_progress = frozenset(self._runs.in_progress() | uids_without_phase)
         summaries = tuple(self._objects.summaries())
         # In a thread: sorting tens of thousands of results would block the event loop.
-        return await asyncio.to_thread(surplus, summaries, self._retention, self._api.clock(), in_progress)
+        return await asyncio.to_thread(results_to_delete, summaries, self._retention, self._api.clock(), in_progress)
 
     async def _delete_result(self, result: Summary) -> None:
         await self._cluster.delete_result(result.namespace, result.name, result.uid)

@@ -48,42 +48,42 @@ def words_of(events: Events) -> EventMessages:
 async def test_one_list_answers_for_all_that_wait_in_a_namespace() -> None:
     events = Events(event("a", "no disk"), event("b", "no quota"))
     words = words_of(events)
-    said = await asyncio.gather(*(words.about("x", uid) for uid in ("a", "b", "c")))
+    said = await asyncio.gather(*(words.latest_message("x", uid) for uid in ("a", "b", "c")))
     assert (said, events.lists) == (["Failed: no disk in x", "Failed: no quota in x", ""], 1)
-    assert (await words.about("y", "a"), events.lists) == ("Failed: no disk in y", 2)
+    assert (await words.latest_message("y", "a"), events.lists) == ("Failed: no disk in y", 2)
 
 
 async def test_the_newest_counts_wherever_it_stands() -> None:
     old, new = event("a", "old", "2026-03-01T12:00:00Z"), event("a", "new", "2026-03-01T12:00:09Z", "Normal")
     for order in ((old, new), (new, old)):
-        assert await words_of(Events(*order)).about("x", "a") == "Failed: new in x"
+        assert await words_of(Events(*order)).latest_message("x", "a") == "Failed: new in x"
 
 
 @pytest.mark.parametrize(("seconds", "holds_for"), [(0, MINIMUM_CACHE_TIME), (3, CACHE_TIME_PER_DURATION * 3 * SECOND)])
 async def test_an_answer_holds_for_a_while_and_longer_where_it_took_long(seconds: int, holds_for: timedelta) -> None:
     events = Events(event("a", "no disk"), seconds=seconds)
     words = words_of(events)
-    await words.about("x", "a")
+    await words.latest_message("x", "a")
     events.now += holds_for - SECOND
-    assert (await words.about("x", "b"), events.lists) == ("", 1)
+    assert (await words.latest_message("x", "b"), events.lists) == ("", 1)
     events.now += SECOND
-    assert (await words.about("x", "a"), events.lists) == ("Failed: no disk in x", 2)
+    assert (await words.latest_message("x", "a"), events.lists) == ("Failed: no disk in x", 2)
 
 
 async def test_a_refusal_holds_as_long_and_leaves_no_words() -> None:
     events = Events(event("a", "no disk"))
     events.refused = True
     words = words_of(events)
-    assert [await words.about("x", "a"), await words.about("x", "b"), events.lists] == ["", "", 1]
+    assert [await words.latest_message("x", "a"), await words.latest_message("x", "b"), events.lists] == ["", "", 1]
     events.refused = False
     events.now += MINIMUM_CACHE_TIME
-    assert await words.about("x", "a") == "Failed: no disk in x"
+    assert await words.latest_message("x", "a") == "Failed: no disk in x"
 
 
 async def test_a_clock_that_was_put_back_has_it_asked_anew() -> None:
     events = Events(event("a", "no disk"))
     words = words_of(events)
-    await words.about("x", "a")
+    await words.latest_message("x", "a")
     events.now -= timedelta(hours=1)
-    await words.about("x", "a")
+    await words.latest_message("x", "a")
     assert events.lists == 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from accelbench.cluster_api.errors import api_error
 from accelbench_operator.runs import retention
-from accelbench_operator.runs.retention import Retention, keep_deleting, surplus
+from accelbench_operator.runs.retention import Retention, keep_deleting, results_to_delete
 from accelbench_operator.runs.summary import Summary
 from operator_world.builders import NOW, make_plan, make_summary
 
@@ -38,26 +38,26 @@ def names(results: tuple[Summary, ...]) -> list[str]:
 def test_the_newest_of_each_series_and_case_stay() -> None:
     history = [result(day, day) for day in range(5)]
     other = [result(9, 9.0, case="size-64"), result(8, 8.0, series="weekly")]
-    assert names(surplus([*history, *other], Retention(per_case=2), NOW, ())) == ["r4", "r3", "r2"]
+    assert names(results_to_delete([*history, *other], Retention(per_case=2), NOW, ())) == ["r4", "r3", "r2"]
 
 
 def test_of_all_series_the_oldest_go_first() -> None:
     many = [result(number, number, series=f"series-{number}") for number in range(6)]
-    assert names(surplus(many, Retention(total=4), NOW, ())) == ["r5", "r4"]
+    assert names(results_to_delete(many, Retention(total=4), NOW, ())) == ["r5", "r4"]
 
 
 def test_a_namespace_that_stores_much_gives_up_its_own_results() -> None:
     mine = [result(number, 50.0 + number, series=f"mine-{number}") for number in range(3)]
     flood = [result(10 + number, number / 100, series=f"flood-{number}", namespace="noisy") for number in range(9)]
-    gone = surplus([*mine, *flood], Retention(total=6), NOW, ())
+    gone = results_to_delete([*mine, *flood], Retention(total=6), NOW, ())
     assert {each.namespace for each in gone} == {"noisy"}
     assert len(gone) == 6
 
 
 def test_what_is_too_old_goes() -> None:
     history = [result(1, 29.0), result(2, 31.0)]
-    assert names(surplus(history, Retention(maximum_age=timedelta(days=30)), NOW, ())) == ["r2"]
-    assert names(surplus(history, Retention(), NOW, ())) == []
+    assert names(results_to_delete(history, Retention(maximum_age=timedelta(days=30)), NOW, ())) == ["r2"]
+    assert names(results_to_delete(history, Retention(), NOW, ())) == []
 
 
 results = st.lists(
@@ -80,7 +80,7 @@ def test_whatever_there_is_the_limits_hold_and_a_run_in_progress_keeps_its_resul
     held: list[Summary], per_case: int, total: int
 ) -> None:
     limits = Retention(per_case=per_case, total=total)
-    gone = surplus(held, limits, NOW, {"going"})
+    gone = results_to_delete(held, limits, NOW, {"going"})
     kept = [each for each in held if each not in gone]
     assert not any(each.run_uid == "going" for each in gone)
     over = [each for each in kept if each.run_uid == "over"]
@@ -88,7 +88,7 @@ def test_whatever_there_is_the_limits_hold_and_a_run_in_progress_keeps_its_resul
     for key in {(each.namespace, each.series, each.case) for each in held}:
         mine = [each for each in over if (each.namespace, each.series, each.case) == key]
         assert len(mine) <= per_case
-    assert surplus(kept, limits, NOW, {"going"}) == ()
+    assert results_to_delete(kept, limits, NOW, {"going"}) == ()
     assert list(gone) == sorted(gone, key=lambda each: each.created_timestamp)
 
 

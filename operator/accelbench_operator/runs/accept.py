@@ -67,12 +67,13 @@ class RunRetention:
 
     @classmethod
     def read(cls, manifest: Mapping[str, Any]) -> Self:
-        """Return the retention of a manifest, also if the rest of the run cannot be read.
+        """Return the retention from a run's manifest, even if other fields of the manifest are invalid.
 
-        The API server validates these fields.
+        The fields that are read here are valid, because the API server validates them.
         """
         policy = (manifest.get("spec") or {}).get("runPolicy") or {}
-        return cls.of(RunPolicy.model_validate({name: policy[name] for name in _RETENTION_FIELDS if name in policy}))
+        retention_fields = {name: policy[name] for name in _RETENTION_FIELDS if name in policy}
+        return cls.of(RunPolicy.model_validate(retention_fields))
 
 
 @dataclass(frozen=True)
@@ -106,26 +107,27 @@ class Plan:
             runner_limit=timedelta(seconds=seconds),
             runner=runner,
             manifest=run.to_json().encode(),
+            # A profile can have a target that its cases are compiled for; each target makes cases of its own.
             names=case_names(with_target(run, runner.profile.target)),
         )
 
     @property
     def run(self) -> BenchmarkRun:
-        """The run, parsed again at each access."""
+        """Return the run; parse its JSON at each access, to save memory."""
         return BenchmarkRun.model_validate_json(self.manifest)
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """All cases, made again at each access."""
+        """Return all cases; plan them at each access, to save memory."""
         return tuple(self.each_case())
 
     def each_case(self) -> Iterator[Case]:
-        """Yield the cases in order, each made when it is needed."""
+        """Yield the cases in order, and plan each only when it is needed."""
         run = with_target(self.run, self.profile.target)
         return (self._case(run, index) for index in range(len(self.names)))
 
     def case(self, name: str) -> Case:
-        """Return the case with that name, made again at each access."""
+        """Return the case with that name; plan it at each access, to save memory."""
         return self._case(with_target(self.run, self.profile.target), self.names.index(name))
 
     def _case(self, run: BenchmarkRun, index: int) -> Case:
@@ -134,17 +136,17 @@ class Plan:
 
     @property
     def pod_deadline(self) -> timedelta:
-        """Maximum time of each pod, from its acceptance by a kubelet."""
+        """Return the `activeDeadlineSeconds` of each pod, which count from its acceptance by a kubelet."""
         return timedelta(seconds=pod_deadline_seconds(int(self.runner_limit.total_seconds()), self.policy))
 
     @property
     def retention(self) -> RunRetention:
-        """What stays of the run, and for how long."""
+        """Return how long the finished run and its failed Jobs are kept."""
         return RunRetention.of(self.policy)
 
     @property
     def profile(self) -> Profile:
-        """The profile whose nodes the pods need."""
+        """Return the profile, which chooses the nodes and devices of the pods."""
         return self.runner.profile
 
 
@@ -157,7 +159,7 @@ class Refused:
 
     @property
     def message(self) -> str:
-        """All problems, in one line."""
+        """Return all problems in one line."""
         return "; ".join(str(problem) for problem in self.problems)
 
 
@@ -178,24 +180,26 @@ def accept(
 ) -> Plan | Refused:
     """Return the plan of a run, or the problems of its manifest.
 
-    `runner` comes from the run's status, and then replaces `profiles`, `image` and `pod_template`.
+    `runner` is the one that the run's status records; None before the first step of the run. A recorded runner is used
+    instead of `profiles`, `image` and `pod_template`.
     """
 
     def choose_runner(run: BenchmarkRun) -> UsedRunner:
-        # A run keeps its runner, although profiles and defaults may have changed.
+        """Return the runner that the run's status records, else the one of the run's profile."""
+        # A run keeps its runner, although profiles and defaults may have changed since its first step.
         if runner is not None:
             return runner
         profile = profiles.get(run.spec.accelerator.profile)
         return UsedRunner(image=profile.image or image, profile=profile, pod_template=dict(pod_template))
 
-    plan = _plan_or_refuse(manifest, choose_runner)
-    if isinstance(plan, Plan):
-        return plan
-    return replace(plan, retention=RunRetention.read(manifest))
+    outcome = _plan_or_refuse(manifest, choose_runner)
+    if isinstance(outcome, Plan):
+        return outcome
+    return replace(outcome, retention=RunRetention.read(manifest))
 
 
 def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[BenchmarkRun], UsedRunner]) -> Plan | Refused:
-    """Return the plan of a run, or its problems."""
+    """Return the plan of a run; if the run is invalid, return its problems."""
     try:
         # The operator writes the status and reads it elsewhere, so a damaged status is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
@@ -225,7 +229,8 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
     except TooManyCasesError as error:
         return Refused((Problem("", str(error)),))
     except ValidationError as error:
-        return Refused(tuple(Problem(_path(entry["loc"]), entry["msg"]) for entry in error.errors(include_url=False)))
+        entries = error.errors(include_url=False)
+        return Refused(tuple(Problem(_field_path(entry["loc"]), entry["msg"]) for entry in entries))
 
 
 def _without_namespaces(runner: UsedRunner) -> UsedRunner:
@@ -245,9 +250,9 @@ def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem
 
 
 def _local_file_problems(run: BenchmarkRun) -> Iterator[Problem]:
-    """Yield a problem if the run's script is a local file."""
+    """Yield a problem if the run's script is a local file, which a cluster cannot read."""
     script = run.spec.workload.script
-    # The CRDs of another release may not refuse this.
+    # The CRD of this release refuses a local file; that of another release may not.
     if script and script.file:
         yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
 
@@ -275,7 +280,7 @@ def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Prob
 
 
 def mount_problems(template: PodTemplate, path: str) -> Iterator[Problem]:
-    """Yield a problem for each volume mount inside a directory of the runner."""
+    """Yield a problem for each volume mount inside a directory that the runner uses itself."""
     containers = template.spec.containers if template.spec else ()
     for index, container in enumerate(containers):
         for mount in container.volume_mounts:
@@ -287,7 +292,7 @@ def mount_problems(template: PodTemplate, path: str) -> Iterator[Problem]:
 
 def _memory_problems(plan: Plan) -> Iterator[Problem]:
     """Yield a problem for each case that needs more memory than its pod has."""
-    # The runner checks scripts: this process does not load them.
+    # The cost of a script is unknown here: this process does not load scripts, so the runner checks them.
     if plan.script:
         return
     limit = memory_limit(plan.run, plan.profile)
@@ -307,7 +312,7 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
             yield Problem("spec.workload.parameters", f"case {case.name} {refusal} ({limit_source})")
 
 
-def _path(location: tuple[int | str, ...]) -> str:
-    """Return a pydantic location as a path, such as `spec.variants[0].use`."""
+def _field_path(location: tuple[int | str, ...]) -> str:
+    """Return the location in a pydantic error as the path of a field, such as `spec.variants[0].use`."""
     steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in location]
     return "".join(steps).removeprefix(".")

@@ -22,7 +22,7 @@ GENERATED_LABELS = (
 
 
 async def is_as_created(cluster: Cluster, kind: Kind, body: Manifest, existing: Manifest) -> bool:
-    """Return True if creating `body` now would give the spec of the existing object."""
+    """Return True if creating `body` now would give an object with the spec of the existing one."""
     try:
         preview = await cluster.preview(kind, body)
     except (ForbiddenError, InvalidError):
@@ -32,10 +32,11 @@ async def is_as_created(cluster: Cluster, kind: Kind, body: Manifest, existing: 
 
 
 def comparable_spec(body: Manifest) -> Manifest:
-    """Return the spec without what differs between two objects that were created alike."""
+    """Return the spec without the fields that differ between two objects created from the same manifest."""
     spec: Manifest = copy.deepcopy(body["spec"])
+    # The API server generates the selector from the UID of a Job.
     spec.pop("selector", None)
-    # A queue changes it at any time.
+    # Kueue changes this field at any time.
     spec.pop("suspend", None)
     template_metadata = (spec.get("template") or {}).get("metadata") or {}
     template_labels = template_metadata.get("labels") or {}

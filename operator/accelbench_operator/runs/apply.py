@@ -41,7 +41,7 @@ from accelbench_operator.runs.actions import (
 from accelbench_operator.runs.adoption import is_as_created
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.cluster import Cluster
-from accelbench_operator.runs.collect import is_vouched_for, read_outcome
+from accelbench_operator.runs.collect import has_digest_in_status, read_outcome
 from accelbench_operator.runs.event_messages import EventMessages
 from accelbench_operator.runs.failure import (
     AttemptFailure,
@@ -98,7 +98,7 @@ class Applier:
         self._memories.pop(run_uid, None)
 
     def forget_all(self) -> None:
-        """Forget all runs when this replica starts to lead: another may have acted on them."""
+        """Forget all runs when this replica becomes the leader: another replica may have acted on them."""
         self._memories.clear()
 
     async def apply(self, action: Action, plan: Plan, observed: Observed) -> None:
@@ -116,7 +116,7 @@ class Applier:
                 await self._read_events(action, plan)
 
     async def load_missing_results(self, plan: Plan, measured_cases: Iterable[str], observed: Observed) -> bool:
-        """Load results that the store lacks; return True if there were any.
+        """Load results of measured cases that the store lacks; return True if there were any.
 
         Call this before a run finishes: the store may be behind the API server.
         """
@@ -132,12 +132,12 @@ class Applier:
         return has_loaded
 
     async def delete_job(self, action: DeleteJob, run: Key) -> None:
-        """Delete a Job, unless the result that the action names is missing."""
+        """Delete a Job, unless the API server lacks the result that must exist before the deletion."""
         memory = self.memory(run.uid)
         if action.uid in memory.deleted_jobs:
             return
         if action.result is not None and not await self._result_exists(action.result, run):
-            # The next step decides without this result.
+            # The store was outdated: the next step decides again, without this result.
             self._store.remove(RESULT.name, (run.namespace, action.result))
             return
         await self._cluster.delete_job(run.namespace, action.name, action.uid)
@@ -175,9 +175,10 @@ class Applier:
                 self.memory(metadata.uid).own_jobs[name] = stored["metadata"]["uid"]
 
     async def _adopt_job(self, job: Manifest, run_uid: str) -> Manifest | None:
-        """Return the Job that has the name of `job`, if it is as `job` would be created; None if it is gone.
+        """Return the existing Job with the name of `job`; None if it is gone.
 
-        Delete another Job of this run, so that a later step can create `job`.
+        Raise ForeignObjectError if somebody else created it. If it names this run as its owner nevertheless, delete it
+        first, so that a later step can create `job`.
         """
         namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
         existing = await self._cluster.get_job(namespace, name)
@@ -193,6 +194,7 @@ class Applier:
         raise ForeignObjectError(f"Job {name} was not created by this operator, which has deleted it")
 
     async def _ensure_claim_template(self, plan: Plan) -> None:
+        """Create the run's ResourceClaimTemplate, unless it exists as this operator would create it."""
         template = build_claim_template(plan.run, plan.profile)
         metadata = template["metadata"]
         try:
@@ -226,7 +228,7 @@ class Applier:
             await self._note_failure(plan, attempt.case, job, pod_or_failure)
 
     async def _ended_pod(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
-        """Return the attempt's pod, or a failure if its Job or pod is gone.
+        """Return the pod of an attempt that has ended, or a failure if its Job or pod is gone.
 
         If the store was outdated, correct it and return None.
         """
@@ -249,7 +251,7 @@ class Applier:
         return pod if store_was_current else None
 
     async def _get_own_job(self, attempt: Attempt, plan: Plan, observed: Observed) -> Manifest | None:
-        """Read the attempt's own Job; None if it does not exist, although another may have its name."""
+        """Read the Job that this operator created for the attempt; return None if it is gone or replaced by another."""
         job = await self._cluster.get_job(plan.metadata.namespace, attempt.job)
         return job if job and job["metadata"]["uid"] == observed.job_uid(attempt) else None
 
@@ -267,13 +269,14 @@ class Applier:
         async with self._log_slots.slot(plan.metadata.namespace):
             log = await self._read_log(plan, attempt.job, pod)
             now = timestamp(self._clock())
+            outcome_of = partial(read_outcome, case, pod, retries=action.retries, now=now)
             try:
                 # In a thread: inflating and reading documents would block the event loop.
-                read = partial(read_outcome, case, pod, retries=action.retries, now=now)
-                outcome = await asyncio.to_thread(read, log)
-                if isinstance(outcome, Result) and not is_vouched_for(outcome, case, pod):
-                    # A log is read by the name of its pod, which another pod may have by now.
-                    outcome = outcome if await self._pod_exists(pod, attempt.job) else read(None)
+                outcome = await asyncio.to_thread(outcome_of, log)
+                is_unproven = isinstance(outcome, Result) and not has_digest_in_status(outcome, case, pod)
+                if is_unproven and not await self._pod_exists(pod, attempt.job):
+                    # The log was read by the name of the pod, which another pod may have had by then: ignore the log.
+                    outcome = outcome_of(None)
                 body = _result_body(outcome, plan, pod) if isinstance(outcome, Result) else None
             except ApiError:
                 raise
@@ -288,19 +291,19 @@ class Applier:
             await self._note_failure(plan, attempt.case, attempt.job, outcome)
 
     async def _read_queue(self, action: ReadQueue, plan: Plan, observed: Observed) -> None:
-        """Remember why the queue does not admit the attempt's Job."""
+        """Read from Kueue why it does not admit the attempt's Job, and remember the answer for the next decision."""
         job = observed.job(action.attempt)
         if job is not None:
             report = await self._queues.report(job)
             self.memory(plan.metadata.uid).queues[job.key.name] = report
 
     async def _read_events(self, action: ReadEvents, plan: Plan) -> None:
-        """Remember the latest Event about the attempt's Job or pod."""
-        message = await self._events.about(plan.metadata.namespace, action.events.about_uid)
+        """Read the latest Event about the attempt's Job or pod, and remember its message for the next decision."""
+        message = await self._events.latest_message(plan.metadata.namespace, action.events.about_uid)
         self.memory(plan.metadata.uid).record(action.attempt.job, action.events.wait, message, self._clock())
 
     async def _confirm_failure(self, action: ConfirmFailure, plan: Plan, observed: Observed) -> None:
-        """Note the failure if the store is up to date; else update the store."""
+        """Note a suspected failure if the store agrees with the API server; else update the store."""
         attempt, metadata = action.attempt, plan.metadata
         job_body = await self._get_own_job(attempt, plan, observed)
         current_pods = await self._list_pods(attempt, plan, observed)
@@ -336,7 +339,7 @@ class Applier:
             raise
 
     async def _pod_exists(self, pod: ObservedPod, job: str) -> bool:
-        """Return True if the pod with that UID exists."""
+        """Return True if the API server still has the pod, by UID."""
         bodies = await self._cluster.list_pods(pod.key.namespace, job)
         return any(body["metadata"]["uid"] == pod.key.uid for body in bodies)
 
@@ -358,14 +361,14 @@ class Applier:
             self._put_result(stored, run_uid)
 
     async def _name_is_taken(self, plan: Plan, case: str) -> bool:
-        """Return True if a BenchmarkResult has the name for this case."""
+        """Return True if a BenchmarkResult with the name for this case's result exists."""
         metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)
         return await self._cluster.get_result(metadata.namespace, name) is not None
 
     @contextmanager
     def _record_obstacle(self, wait: Wait, plan: Plan, job: str) -> Iterator[None]:
-        """Remember an error of the `with` block; forget it after a success."""
+        """Record an error of the `with` block as an obstacle in this wait of the Job; clear that after a success."""
         run_uid = plan.metadata.uid
         try:
             yield
@@ -375,7 +378,7 @@ class Applier:
         self.memory(run_uid).clear(job, wait)
 
     def _may_give_up(self, wait: Wait, plan: Plan, job: str) -> bool:
-        """Return True if this wait has reached its limit."""
+        """Return True if this wait of the Job has reached its limit of tries and time."""
         return self.memory(plan.metadata.uid).is_final(job, wait, self._clock())
 
     async def _load_result(self, plan: Plan, case: str) -> bool:
@@ -456,7 +459,7 @@ def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
 
 
 def _error_message(error: Exception) -> str:
-    """Return the message of an error, with its type if that is unexpected."""
+    """Return the message of an error; name the type of an error that is unexpected here."""
     if isinstance(error, ApiError):
         return error.message
     if isinstance(error, ForeignObjectError):
@@ -465,6 +468,6 @@ def _error_message(error: Exception) -> str:
 
 
 def _judged_expectation(outcome: ExpectationOutcome) -> JudgedExpectation:
-    """Convert an evaluated expectation for the BenchmarkResult."""
+    """Convert an evaluated expectation to the form in which a BenchmarkResult stores it."""
     message = shorten(" ".join(outcome.sentence.split()), MAXIMUM_MESSAGE)
     return JudgedExpectation(**dict(outcome.expectation), outcome=outcome.outcome, message=message)

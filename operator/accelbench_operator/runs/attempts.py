@@ -55,7 +55,7 @@ class Observed:
         return attempt.job_uid or self.own_jobs.get(attempt.job)
 
     def job(self, attempt: Attempt) -> ObservedJob | None:
-        """Return the attempt's own Job. Anybody may create another one with its name and labels."""
+        """Return the Job that this operator created for the attempt, and not another Job with its name and labels."""
         job = self.jobs.get(attempt.job)
         return job if job and job.key.uid == self.job_uid(attempt) else None
 
@@ -69,10 +69,11 @@ class Observed:
         return reporting_pod(self.pods_of(attempt))
 
     def has_only_ended_pods(self, job: ObservedJob) -> bool:
-        """Return True if the Job has pods, all of which have ended, and gets no further one."""
+        """Return True if the Job has at least one pod, all of them have ended, and no further pod will follow."""
         pods = [pod for pod in self.pods.get(job.key.name, ()) if pod.job_uid == job.key.uid]
-        has_ended = all(pod.is_over and not pod.is_untracked for pod in pods)
-        return bool(pods) and has_ended and not job.is_suspended
+        # A suspended Job gets a new pod when it is resumed; a pod that its Job no longer tracks is replaced.
+        is_final = not job.is_suspended and not any(pod.is_untracked for pod in pods)
+        return bool(pods) and all(pod.is_over for pod in pods) and is_final
 
 
 class AttemptPhase(Enum):
@@ -137,16 +138,16 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
 def _readmitted_state(
     attempt: Attempt, job: ObservedJob, earlier_pod: ObservedPod, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
-    """Return the state of an attempt whose Job was evicted and admitted again."""
+    """Return the state of an attempt whose Job the queue has evicted and admitted again, before its new pod exists."""
     state = _waiting_state(attempt, job, None, plan, observed, now)
     if earlier_pod.is_over:
         return state
-    ending = f"Pod {earlier_pod.key.name} has not ended yet, although its queue has taken the Job back."
-    return replace(state, pending_reason=ending, events_to_read=None)
+    reason = f"Pod {earlier_pod.key.name} has not ended yet, although its queue has taken the Job back."
+    return replace(state, pending_reason=reason, events_to_read=None)
 
 
 def _problem_after_end(attempt: Attempt, pod: ObservedPod | None, observed: Observed) -> str:
-    """Return the problem that delays the result of an attempt that has ended."""
+    """Return the problem that delays the result of an attempt that has ended; empty if there is none."""
     obstacle = observed.obstacles.get(attempt.job)
     waits_after_end = {Wait.LOOK, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT}
     if obstacle and obstacle.wait in waits_after_end and obstacle.should_report:
@@ -157,7 +158,7 @@ def _problem_after_end(attempt: Attempt, pod: ObservedPod | None, observed: Obse
 
 
 def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
-    """Return when a pod that has not ended is considered lost."""
+    """Return when a pod that has not ended counts as lost."""
     if pod.started_at:
         since, limit = pod.started_at, plan.runner_limit
     else:
@@ -172,6 +173,7 @@ def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
 def _running_state(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
     """Return the state of an attempt whose pod runs or is being deleted."""
     latest_end = _latest_end(pod, plan)
+    # Only suspected: the watch of pods may be behind the API server.
     suspected = node_lost(pod, latest_end) if now >= latest_end else None
     return AttemptState(AttemptPhase.RUNNING, latest_end, suspected_failure=suspected)
 
@@ -194,6 +196,7 @@ def _waiting_state(
     since = (job.started_at or job.created_at) if job else datetime.fromisoformat(attempt.start_time)
     deadline = since + limit
     suspected = start_deadline_exceeded(pending, limit) if now >= deadline else None
+    # More time does not change what a LimitRange forbids, so this wait ends earlier.
     if wait is Wait.POD and obstacle and is_forbidden_by_limit_range(obstacle.message):
         refused_at = obstacle.since + Wait.LIMIT_RANGE.default_limit
         if refused_at < deadline:
@@ -204,13 +207,14 @@ def _waiting_state(
 
 
 def _is_of_attempt(pod: ObservedPod, attempt: Attempt, plan: Plan, observed: Observed) -> bool:
-    """Return True if the pod's Job is that of the attempt, or of one before it."""
-    # Anybody can label a pod, and each would hold the next attempt up.
+    """Return True if the pod belongs to the Job of this attempt, or of an earlier attempt at the same case."""
+    # Labels prove nothing: anybody can set them, and the next attempt waits for each pod that counts.
     metadata = plan.metadata
     numbers = range(1, attempt.number + 1)
     names = (attempt_name(metadata.name, metadata.uid, attempt.case, number) for number in numbers)
     # After a restart, the UIDs of earlier Jobs are unknown; the cluster deletes a pod whose owner does not exist.
-    return pod.job in names and observed.own_jobs.get(pod.job, pod.job_uid) == pod.job_uid
+    known_uid = observed.own_jobs.get(pod.job)
+    return pod.job in names and known_uid in {None, pod.job_uid}
 
 
 def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
@@ -221,10 +225,10 @@ def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
 
 
 def _events_to_read(job: ObservedJob | None, pod: ObservedPod | None, obstacle: Obstacle | None) -> EventsToRead | None:
-    """Return which Events may explain why the attempt does not start."""
+    """Return which Events may explain why the attempt does not start; None if its Job or pod explains it."""
     if job is None or (pod and not gives_no_reason(pod)):
         return None
-    # The obstacle counts the earlier reads.
+    # The obstacle records the first read of Events, and counts the reads.
     next_read = next_events_read(obstacle.since, obstacle.tries) if obstacle else None
     if pod:
         return EventsToRead(Wait.START, pod.key.uid, next_read or pod.created_at + DELAY_BEFORE_FIRST_READ)
@@ -256,12 +260,12 @@ def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetim
 def find_ending_pod(
     attempt: Attempt, plan: Plan, observed: Observed, now: datetime
 ) -> tuple[ObservedPod, datetime] | None:
-    """Return a pod of the attempt, or of one before it, that has not ended, and its latest end."""
+    """Return a pod of this or an earlier attempt that has not ended, and the time when that pod counts as lost."""
     for pod in itertools.chain.from_iterable(observed.pods.values()):
         if pod.case != attempt.case or pod.is_over or not _is_of_attempt(pod, attempt, plan, observed):
             continue
         latest_end = _latest_end(pod, plan)
-        # After that time, the pod is considered lost, and nothing waits for it.
+        # Nothing waits for a lost pod.
         if now < latest_end:
             return pod, latest_end
     return None

@@ -40,18 +40,18 @@ def read_outcome(
         case: The case that was attempted.
         pod: The pod of the attempt, whose runner has ended.
         log: The documents in its log; None if the log is gone.
-        retries: Limits that allow another attempt. If none follows, an incomplete result is better than none.
-        now: The time of the result of a headline.
+        retries: Retry limits that are not reached yet. If no attempt can follow, an incomplete result is accepted.
+        now: The current time, for a result that the operator makes because the runner's own is lost.
     """
     outcome = _read_outcome(case, pod, log, retries, now)
     if isinstance(outcome, AttemptFailure) or not pod.still_running:
         return outcome
-    # The last note of an incomplete result is the reason, so this one is first.
+    # The last note of an incomplete result has to stay the reason why it is incomplete, so this note goes first.
     return outcome.model_copy(update={"notes": (_note_on_other_containers(pod), *outcome.notes)})
 
 
 def _note_on_other_containers(pod: ObservedPod) -> str:
-    """Return a note about containers that were added to the runner's pod."""
+    """Return a note that other containers were added to the runner's pod, which may disturb the measurement."""
     return (
         f"{explain_still_running(pod)} in the pod although the runner has ended: what was added to the pod shares the "
         f"processors that are measured; exempt pods with the label {labels.MANAGED_BY}={labels.MANAGER} from it"
@@ -80,7 +80,7 @@ def _read_outcome(
         result_of_kill = _result_of_kill(case, pod, headline, partial_result, now)
         if result_of_kill:
             return _with_notes(result_of_kill, *documents.problems)
-        # If the pod was deleted or evicted, another attempt brings more than this headline.
+        # After a deletion or an eviction, another attempt gives a better result than the headline can.
         was_removed = pod.deletion_time or removal_of(pod)
         if headline.state == "finished" and (is_last or not was_removed):
             return _from_headline(case, headline, log_state, now)
@@ -90,27 +90,27 @@ def _read_outcome(
     return failure
 
 
-def is_vouched_for(result: Result, case: Case, pod: ObservedPod) -> bool:
-    """Return True if the pod's own status names the result, by its digest."""
+def has_digest_in_status(result: Result, case: Case, pod: ObservedPod) -> bool:
+    """Return True if the pod's termination message has the digest of this result, which `read_outcome` returned."""
     headline = read_headline(case, pod.message)
-    # Only the result with the digest of the headline is complete.
+    # If there is a headline, `read_outcome` returns a complete result only if the headline has its digest.
     return result.complete and headline is not None and bool(headline.digest)
 
 
 def read_headline(case: Case, message: str) -> Headline | None:
-    """Return the headline in a termination message, if it is of this attempt."""
+    """Return the runner's headline from its pod's termination message; None if it is of another attempt or invalid."""
     try:
         headline = Headline.model_validate_json(message)
     except ValidationError:
         return None
-    # A runner that cannot read its case does not know the name.
+    # A runner that cannot read its case knows neither the name of the case nor the attempt.
     is_refusal = (headline.case, headline.attempt, headline.state) == ("", 0, "failed")
     is_of_attempt = (headline.case, headline.attempt) == (case.name, case.origin.attempt)
     return headline if is_refusal or is_of_attempt else None
 
 
 def _delivered_result(case: Case, headline: Headline | None, documents: LogDocuments) -> Result | None:
-    """Return the result that the runner wrote to the log."""
+    """Return the result in the log, which must have the digest of the headline if there is a headline."""
     if headline is None:
         return _if_of_this_attempt(case, documents.latest("result"))
     if not headline.digest:
@@ -120,15 +120,15 @@ def _delivered_result(case: Case, headline: Headline | None, documents: LogDocum
 
 def _if_of_this_attempt(case: Case, result: Result | None) -> Result | None:
     """Return the result if it belongs to this attempt, else None."""
-    # A measured program can print any result.
+    # A measured program can print any result, also that of another case.
     if result is None or _identity(result.case) != _identity(case):
         return None
     return result
 
 
 def _identity(case: Case) -> object:
-    """Return the fields by which two cases are the same."""
-    # Other fields have defaults, which another release may change.
+    """Return the fields that identify a case, to compare it with the case in a log."""
+    # Other fields have defaults, which the release of the runner may have changed.
     variants = [(variant.name, variant.use) for variant in case.variants]
     device = case.accelerator
     accelerator = (device.profile, device.target, device.devices, device.price_per_hour)
@@ -138,7 +138,7 @@ def _identity(case: Case) -> object:
 def _result_of_kill(
     case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str
 ) -> Result | None:
-    """Return the last checkpoint with the failure of the variant that was killed."""
+    """Return the last checkpoint with the failure of the variant that was killed; None if none was killed."""
     if pod.reason == OUT_OF_MEMORY:
         reason = FailureReason.OUT_OF_MEMORY
         message = "the container was killed at its memory limit: raise it, or use a smaller case"
@@ -163,7 +163,7 @@ def _ran_overtime(pod: ObservedPod, case: Case) -> bool:
 
 
 def _from_headline(case: Case, headline: Headline, log_state: str, now: str) -> Result:
-    """Return a result that only quotes the headline."""
+    """Return an incomplete result from the runner's termination message alone, because the log is lost."""
     estimates = _headline_comparisons(case, headline)
     return Result(
         case=case,
@@ -179,13 +179,13 @@ def _from_headline(case: Case, headline: Headline, log_state: str, now: str) -> 
 
 
 def _headline_comparisons(case: Case, headline: Headline) -> Iterable[SpeedupEstimate]:
-    """Return the headline's comparison of each variant of the case."""
+    """Return the headline's estimates, at most one for each variant of the case, in the order of the variants."""
     by_variant = {estimate.variant: estimate for estimate in headline.comparisons}
     return (by_variant[variant.name] for variant in case.variants if variant.name in by_variant)
 
 
 def _quoted_comparison(case: Case, rounds: int, estimate: SpeedupEstimate) -> Comparison:
-    """Return a comparison whose sentence quotes the headline's estimate."""
+    """Return a comparison without a verdict; its sentence repeats the speedup from the runner's termination message."""
     outcome: str = estimate.verdict or "no verdict"
     if estimate.speedup and estimate.lower and estimate.upper:
         interval = figures.interval(float(estimate.lower), float(estimate.upper))
@@ -200,7 +200,7 @@ def _quoted_comparison(case: Case, rounds: int, estimate: SpeedupEstimate) -> Co
 
 
 def _describe_log(log: LogDocuments | None) -> str:
-    """Return why the log has no result, and a remedy."""
+    """Return why the log has no result of the attempt, and a remedy for a damaged log."""
     if log is None:
         return "The log is gone"
     if log.problems:
@@ -210,7 +210,7 @@ def _describe_log(log: LogDocuments | None) -> str:
 
 
 def _remedy(problems: Sequence[str]) -> str:
-    """Return a remedy for a damaged log, if there is one."""
+    """Return a remedy for these problems of a log; empty if there is none."""
     if any("truncated" in problem for problem in problems):
         return "Have the node's kubelet keep larger logs (containerLogMaxSize), or print less"
     if any("altered" in problem for problem in problems):
@@ -219,4 +219,5 @@ def _remedy(problems: Sequence[str]) -> str:
 
 
 def _with_notes(result: Result, *notes: str) -> Result:
+    """Return the result with further notes at the end."""
     return result.model_copy(update={"notes": (*result.notes, *notes)}) if notes else result

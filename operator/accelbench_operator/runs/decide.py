@@ -63,8 +63,8 @@ def decide(
 ) -> Decision:
     """Decide the next step of a run.
 
-    `status` must not be older than any Job of the run. Only with the status of a finished run, `plan` may be a
-    FinishedRun.
+    `status` must name the attempt of each existing Job, so it must not be older than any Job. `plan` may be a
+    FinishedRun only if `status` says that the run has finished.
     """
     finish_time = finished_at(status)
     if finish_time is not None:
@@ -107,7 +107,7 @@ class _Situation:
 
 
 def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> _Situation:
-    """Describe the run before anything is decided."""
+    """Derive the states of the attempts and the run's active time from the observed objects, before any decision."""
     in_flight = [attempt for attempt in status.attempts if _in_flight(attempt)]
     states = {
         attempt.case: state_of(attempt, plan, observed, now)
@@ -133,6 +133,7 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
         states=states,
         running_cases=running_cases,
         pods=pods,
+        # The status still names a case whose result was deleted.
         measured_cases=frozenset(observed.results.keys() | status.measured_cases),
     )
 
@@ -159,7 +160,7 @@ def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | Non
 
 
 def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop | None) -> Decision:
-    """Return the decision that follows from the attempts."""
+    """Return the new status, the actions and the time of the next step, which follow from the new attempts."""
     plan, observed, states, now = situation.plan, situation.observed, situation.states, situation.now
     in_flight = {attempt.case for attempt in attempts if _in_flight(attempt)}
     # A case that was running may have been discarded just now.
@@ -242,7 +243,7 @@ def _in_flight(attempt: Attempt) -> bool:
 def _advance(
     attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
-    """Return the attempt for the new status."""
+    """Return the attempt as the new status records it: with its latest pod, as failed, or ready for a retry."""
     pod = observed.pod(attempt) if attempt.job else None
     if pod:
         location = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
@@ -253,8 +254,10 @@ def _advance(
         return _after_failure(attempt, state.failure, plan, stop, now)
     # The result of an attempt that is over is being read, so it is not discarded.
     if state.phase is not AttemptPhase.OVER and stop and stop.discards:
-        waited = f" while it waited. {state.pending_reason.rstrip('. ')}" if state.pending_reason else ""
-        return _fail(attempt, stop.discards, stop.discards.explain(f"the case in flight was discarded{waited}"), now)
+        detail = "the case in flight was discarded"
+        if state.pending_reason:
+            detail += f" while it waited. {state.pending_reason.rstrip('. ')}"
+        return _fail(attempt, stop.discards, stop.discards.explain(detail), now)
     if state.phase is not AttemptPhase.OVER and plan.policy.suspend:
         message = AttemptReason.SUSPENDED.explain("the case in flight was discarded")
         return _without_job(attempt, AttemptReason.SUSPENDED, message)
@@ -263,25 +266,25 @@ def _advance(
 
 
 def _after_failure(attempt: Attempt, failure: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
-    """Prepare a failed attempt for a retry, or finish it."""
+    """Prepare a failed attempt for a retry; if no retry is left, mark it as finished."""
     if stop or failure.reason.retry_limit not in _retries_left(attempt, plan):
         return _fail(attempt, failure.reason, failure.message, now)
     was_disrupted = failure.reason.retry_limit is RetryLimit.DISRUPTION
     fields = {
         "not_before": timestamp(now + retry_delay(attempt.retries + attempt.disruptions)),
-        "retries": attempt.retries + (not was_disrupted),
-        "disruptions": attempt.disruptions + was_disrupted,
+        "retries": attempt.retries if was_disrupted else attempt.retries + 1,
+        "disruptions": attempt.disruptions + 1 if was_disrupted else attempt.disruptions,
     }
     return _without_job(attempt.model_copy(update=fields), failure.reason, failure.message)
 
 
 def _retries_left(attempt: Attempt, plan: Plan) -> frozenset[RetryLimit]:
-    """Return the limits that allow another attempt at the case."""
-    left = {
+    """Return the retry limits that the attempts at this case have not reached yet."""
+    retries_left = {
         RetryLimit.INFRASTRUCTURE: plan.policy.infrastructure_retries - attempt.retries,
         RetryLimit.DISRUPTION: plan.policy.disruption_retries - attempt.disruptions,
     }
-    return frozenset(limit for limit, number in left.items() if number > 0)
+    return frozenset(limit for limit, number in retries_left.items() if number > 0)
 
 
 def _fail(attempt: Attempt, reason: AttemptReason, message: str, now: datetime) -> Attempt:
@@ -300,6 +303,7 @@ def _without_job(attempt: Attempt, reason: AttemptReason, message: str) -> Attem
 
 
 def _next_attempt(previous: Attempt, plan: Plan, now: datetime) -> Attempt:
+    """Return the attempt that follows `previous` at the same case, before its Job is created."""
     number = previous.number + 1
     metadata = plan.metadata
     fields = {
@@ -314,7 +318,7 @@ def _next_attempt(previous: Attempt, plan: Plan, now: datetime) -> Attempt:
 def _start_cases(
     plan: Plan, attempts: dict[str, Attempt], measured_cases: frozenset[str], observed: Observed, now: datetime
 ) -> dict[str, Attempt]:
-    """Return the attempts to start now, by case."""
+    """Return the attempts to start now, by case, as many as the parallelism of the run allows."""
     free_slots = plan.policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
     metadata = plan.metadata
     started: dict[str, Attempt] = {}
@@ -328,8 +332,8 @@ def _start_cases(
             job = attempt_name(metadata.name, metadata.uid, case, 1)
             started[case] = Attempt(case=case, number=1, job=job, start_time=timestamp(now))
             continue
-        is_in_flight_or_done = previous.job or previous.finished
-        if not is_in_flight_or_done and not _wait_before_next(previous, plan, observed, now):
+        is_between_attempts = not previous.job and not previous.finished
+        if is_between_attempts and not _wait_before_next(previous, plan, observed, now):
             started[case] = _next_attempt(previous, plan, now)
     return started
 
@@ -362,22 +366,24 @@ def _actions(
         elif state and state.events_to_read and now >= state.events_to_read.read_at:
             actions.append(ReadEvents(attempt, state.events_to_read))
         elif observed.job(attempt) is None and attempt.job_uid is None:
-            actions.append(CreateJob(attempt.case, attempt.number, is_first=attempt.case not in recorded_cases))
+            # A case without a recorded attempt has had no Job, so it can have no result.
+            is_first = attempt.case not in recorded_cases
+            actions.append(CreateJob(attempt.case, attempt.number, is_first=is_first))
     return tuple(actions)
 
 
 def _unneeded_jobs(
     attempts: tuple[Attempt, ...], observed: Observed, retention: RunRetention, now: datetime
 ) -> tuple[tuple[DeleteJob, ...], datetime | None]:
-    """Return a deletion for each Job that is no longer needed, and when the next one is due.
+    """Return a deletion for each Job that is no longer needed, and when the next Job has to be deleted.
 
-    A Job that has ended without a valid result stays for a while with its pod and log; such a pod holds no device.
+    A Job that has ended without a valid result is kept for a while, because the log of its pod may be needed.
     """
-    # A Job whose UID is unknown was created by another process, or by somebody else: `apply` finds out.
-    in_flight = {attempt.job: observed.job_uid(attempt) for attempt in attempts if _in_flight(attempt)}
+    job_uids = {attempt.job: observed.job_uid(attempt) for attempt in attempts if _in_flight(attempt)}
     unneeded, failed = [], []
     for job in observed.jobs.values():
-        if in_flight.get(job.key.name, "") in {job.key.uid, None}:
+        # If the attempt has no UID yet, its Job may be this one or somebody else's: `apply` finds out.
+        if job.key.name in job_uids and job_uids[job.key.name] in {job.key.uid, None}:
             continue
         result = observed.results.get(job.case)
         if result is not None and not result.log_is_needed:
@@ -400,6 +406,7 @@ def _unneeded_jobs(
 
 
 def _delete_job(job: ObservedJob, observed: Observed) -> DeleteJob:
+    """Return the deletion of a Job, which requires that the result of its case, if there is one, is still stored."""
     result = observed.results.get(job.case)
     return DeleteJob(job.key.name, job.key.uid, result.name if result else None)
 
@@ -407,7 +414,7 @@ def _delete_job(job: ObservedJob, observed: Observed) -> DeleteJob:
 def _decide_after_end(
     retention: RunRetention, status: BenchmarkRunStatus, observed: Observed, finish_time: datetime, now: datetime
 ) -> Decision:
-    """Return the decision on a finished run."""
+    """Return the decision on a finished run: delete Jobs that are not needed, and the run after its time to live."""
     deletions, next_deletion = _unneeded_jobs((), observed, retention, now)
     expires_at = finish_time + retention.ttl if retention.ttl is not None else None
     if expires_at is not None and now >= expires_at:
@@ -419,18 +426,18 @@ def _start_active_time(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], 
     """Set the start of the run's active time, unless it is set."""
     if status.active_start_time is not None:
         return status
-    # A node's clock may be wrong, so compare with times of the API server.
+    # A node's clock may be wrong: a container starts neither before the API server created its pod, nor after now.
     starts = [max(pod.started_at, pod.created_at) for pod in pods if pod.started_at]
     start = min([*starts, now])
     return status.model_copy(update={"active_start_time": timestamp(start)})
 
 
 def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Add the latest active time to the run's total."""
+    """Add the time since the run became active to its total active time."""
     if status.active_start_time is None:
         return status
     start = datetime.fromisoformat(status.active_start_time)
-    # A node's clock may be ahead, but no container that has ended did so after now.
+    # A node's clock may be ahead, but no container ended later than now.
     ends = [min(pod.ended_at or now, now) for pod in pods if pod.started_at]
     elapsed = max(ends, default=now) - start
     # A node's clock may be wrong, so the end may seem to be before the start.
@@ -439,10 +446,11 @@ def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], n
 
 
 def _maximum_active_time(plan: Plan) -> timedelta:
+    """Return the run's active deadline: that of its policy, else a default that grows with the number of cases."""
     limit = Wait.ACTIVE.limit.maximum_time(plan.policy)
     if limit is not None:
         return limit
-    # By default, a run may be active as long as all its attempts can take.
+    # By default, a run may be active as long as all possible attempts at all its cases can take.
     rounds_of_cases = math.ceil(len(plan.names) / plan.policy.parallelism)
     maximum_attempts = 1 + plan.policy.infrastructure_retries + plan.policy.disruption_retries
     return rounds_of_cases * maximum_attempts * plan.runner_limit + BETWEEN_CASES
@@ -457,7 +465,7 @@ def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
 
 
 def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
-    """Return a stop if the run was cancelled or was active too long."""
+    """Return why no further case starts if the run was cancelled or was active too long; else None."""
     if plan.policy.cancel:
         message = "the run was cancelled; stored results are kept"
         return Stop(ConditionReason.CANCELLED, message, discards=AttemptReason.CANCELLED)
@@ -472,7 +480,7 @@ def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop 
 
 
 def _late_start_stop(attempts: Iterable[Attempt]) -> Stop | None:
-    """Return a stop if a case did not start in time."""
+    """Return why no further case starts if a case did not start before its deadline; else None."""
     for attempt in attempts:
         if attempt.reason == AttemptReason.START_DEADLINE_EXCEEDED:
             # The next case would wait as long in vain.

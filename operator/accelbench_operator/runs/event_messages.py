@@ -32,7 +32,7 @@ def summarize_event(event: Manifest) -> EventSummary:
 
 
 def _event_time(event: Manifest) -> datetime:
-    """Return when the Event occurred last."""
+    """Return when the Event occurred for the last time."""
     return datetime.fromisoformat(
         event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
     )
@@ -44,27 +44,28 @@ class EventMessages:
     def __init__(
         self, cluster: Cluster, clock: Callable[[], datetime], find_uids: Callable[[str], Container[str]]
     ) -> None:
-        """Read from `cluster`; `find_uids` returns the UIDs of a namespace's objects whose messages are kept."""
+        """Read Events from `cluster`; keep only those about objects whose UIDs `find_uids` returns for a namespace."""
         self._cluster = cluster
         self._find_uids = find_uids
         self._events: NamespaceCache[Mapping[str, EventSummary]] = NamespaceCache(self._read, clock)
 
-    async def about(self, namespace: str, uid: str) -> str:
-        """Return the message of the latest Event about an object, or an empty text."""
+    async def latest_message(self, namespace: str, uid: str) -> str:
+        """Return the message of the latest Event about an object; empty if there is none."""
         event = (await self._events.get(namespace)).get(uid)
         return event.message if event else ""
 
     async def _read(self, namespace: str) -> Mapping[str, EventSummary]:
-        """Read the latest Event about each object of a namespace."""
+        """Read the latest Event about each Job and pod of a namespace that is in the store, by UID."""
         uids = self._find_uids(namespace)
         events: dict[str, EventSummary] = {}
         count = 0
-        # Only people read the messages, so an error changes nothing for a case.
+        # The messages only explain a wait to people, so an error of the API server is no reason to stop.
         with suppress(ApiError):
             async for event in self._cluster.list_events(namespace):
                 uid = event["involvedObject"].get("uid", "")
                 if uid in uids:
                     summary = summarize_event(event)
+                    # The greatest summary is the newest.
                     events[uid] = max(events.get(uid, summary), summary)
                 count += 1
                 if count >= MAXIMUM_EVENTS:

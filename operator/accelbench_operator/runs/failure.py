@@ -51,13 +51,13 @@ def _failure(reason: AttemptReason, detail: str) -> AttemptFailure:
 
 
 def start_deadline_exceeded(pending: str, waited: timedelta) -> AttemptFailure:
-    """Return the failure of a case whose pod did not start in time."""
+    """Return the failure of a case whose pod did not start in time; `pending` explains what the pod waited for."""
     detail = f"the case's pod did not start within {waited.total_seconds():.0f} s. {pending}"
     return _failure(AttemptReason.START_DEADLINE_EXCEEDED, detail)
 
 
 def node_lost(pod: ObservedPod, until: datetime) -> AttemptFailure:
-    """Return the failure of a pod whose node has not reported its end."""
+    """Return the failure of a pod whose node has not reported the pod's end before the time `until`."""
     node = f"node {pod.node}" if pod.node else "its node"
     detail = f"pod {pod.key.name} should have ended before {timestamp(until)}, but {node} has not reported it"
     return _failure(AttemptReason.NODE_LOST, detail)
@@ -69,14 +69,15 @@ def job_deleted(name: str) -> AttemptFailure:
 
 
 def pod_gone(job: ObservedJob, removal: Removal | None = None) -> AttemptFailure:
-    """Return the failure of a Job whose pod and log were deleted."""
+    """Return the failure of a Job whose pod and log were deleted; `removal` is why the cluster ended the pod."""
+    # The Failed condition of the Job may name a disruption that this process has not seen.
     if removal is None and DISRUPTION in job.failure:
         removal = Removal(AttemptReason.DISRUPTED, job.failure.rstrip(". "))
     if removal is not None:
         return _failure(removal.reason, f"{removal.detail}; its log is gone too")
     detail = f" ({job.failure})" if job.failure else ""
-    gone = f"the pod of Job {job.key.name} and its log were deleted before the result was stored{detail}"
-    return _failure(AttemptReason.POD_LOST, gone)
+    message = f"the pod of Job {job.key.name} and its log were deleted before the result was stored{detail}"
+    return _failure(AttemptReason.POD_LOST, message)
 
 
 def pod_refused(pending: str) -> AttemptFailure:
@@ -111,14 +112,15 @@ def removal_of(pod: ObservedPod) -> Removal | None:
     if reason is None:
         return None
     location = f" on node {pod.node}" if pod.node else ""
-    # A kubelet's own message names the amounts.
+    # The kubelet's message says more than the condition, such as which limit was exceeded.
     cause = f"{pod.pod_reason}: {pod.pod_message}" if pod.pod_message else pod.disruption
     return Removal(reason, f"pod {pod.key.name}{location}: {cause.rstrip('. ')}")
 
 
 def _removal_reason(pod: ObservedPod) -> AttemptReason | None:
+    """Return why the cluster ended a pod, as the reason of a failed attempt; None if it did not."""
     if pod.pod_reason == "Evicted":
-        # Only a limit of the pod's own is exceeded; a node is low on a resource.
+        # A kubelet evicts a pod that exceeds a storage limit of its own, or any pod if its node is low on a resource.
         is_own_limit = "exceed" in pod.pod_message
         return AttemptReason.STORAGE_LIMIT_EXCEEDED if is_own_limit else AttemptReason.NODE_PRESSURE
     cause = pod.disruption.partition(": ")[0]
@@ -140,7 +142,7 @@ def pod_interrupted(pod: ObservedPod) -> AttemptFailure:
 def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFailure:
     """Return the failure of a pod that ended without a result.
 
-    `message` comes from the runner's headline; `log_state` describes the log.
+    `message` is the runner's own, from its termination message; `log_state` says why the log has no result.
     """
     log_command = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"
     if removal_of(pod) is not None:
@@ -149,7 +151,7 @@ def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFai
         return _failure(AttemptReason.INVALID_CASE, message or "the runner refused the case")
     if pod.exit_code == INTERNAL_ERROR_EXIT:
         return _failure(AttemptReason.RUNNER_ERROR, f"{message or 'the runner failed'} ({log_command})")
-    # The exit code of a container that a kubelet has never seen means nothing.
+    # If the container was never seen to start, its exit code means nothing.
     if pod.exit_code is None or pod.started_at is None or pod.reason in {"StartError", "ContainerCannotRun"}:
         return _not_started(pod)
     ending = f"the runner ended with exit code {pod.exit_code} and left no complete result"
@@ -158,7 +160,10 @@ def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFai
 
 def _not_started(pod: ObservedPod) -> AttemptFailure:
     """Return the failure of a pod whose container never ran."""
-    reason, reason_message = (pod.pod_reason, pod.pod_message) if pod.pod_reason else (pod.reason, pod.message)
+    if pod.pod_reason:
+        reason, reason_message = pod.pod_reason, pod.pod_message
+    else:
+        reason, reason_message = pod.reason, pod.message
     cause = ": ".join(text for text in (reason, reason_message) if text)
     causes = ". It waited for this: ".join(text.rstrip(". ") for text in (cause, pod.waiting) if text)
     detail = f"pod {pod.key.name} ended before its container ran: {causes or 'no reason given'}"

@@ -61,7 +61,7 @@ class KnownRun:
 
     @property
     def bytes(self) -> int:
-        """Estimate the memory that it takes."""
+        """Estimate how many bytes of memory this run takes."""
         size = RUN_BYTES + len(self.status.attempts) * ATTEMPT_BYTES
         size += sum(len(condition.message) for condition in self.status.conditions)
         if isinstance(self.plan, Plan):
@@ -83,26 +83,26 @@ class Recent(Generic[Value]):
         return len(self._values)
 
     def put(self, uid: str, value: Value, size: int) -> list[str]:
-        """Hold a value of `size` bytes; return the UIDs of those that were dropped."""
+        """Store a value of `size` bytes; above the maximum, drop the least recently used values. Return their UIDs."""
         self.pop(uid)
         self._values[uid] = value, size
         self.bytes += size
-        dropped = []
+        dropped_uids = []
         while self.bytes > self._maximum_bytes:
-            oldest, (_, oldest_size) = self._values.popitem(last=False)
+            oldest_uid, (_, oldest_size) = self._values.popitem(last=False)
             self.bytes -= oldest_size
-            dropped.append(oldest)
-        return dropped
+            dropped_uids.append(oldest_uid)
+        return dropped_uids
 
     def get(self, uid: str) -> Value | None:
-        """Return a value, which is now the last to be dropped."""
+        """Return the value of `uid`, and mark it as the most recently used; None if there is none."""
         if uid not in self._values:
             return None
         self._values.move_to_end(uid)
         return self._values[uid][0]
 
     def pop(self, uid: str) -> Value | None:
-        """Remove a value and return it."""
+        """Remove and return the value of `uid`; None if there is none."""
         value, size = self._values.pop(uid, (None, 0))
         self.bytes -= size
         return value
@@ -119,12 +119,12 @@ class KnownRuns:
     def __init__(self) -> None:
         self._runs: Recent[KnownRun] = Recent(MAXIMUM_RUN_BYTES)
         self._events: Recent[bytes] = Recent(MAXIMUM_EVENT_BYTES)
-        """The latest event of each run that no step has taken yet, as JSON."""
+        """The latest watch event of each run, as JSON, until a step of the run takes it."""
         self._versions: dict[str, list[str]] = {}
-        """The latest confirmed resource versions of each run, oldest first."""
+        """The latest resource versions of each run that this process has read or written itself, oldest first."""
 
     def on_event(self, uid: str, manifest: Manifest) -> bool:
-        """Keep the event if its version is new; return True if it was kept."""
+        """Keep a watch event and return True, unless this process has read or written that version itself."""
         version = manifest["metadata"]["resourceVersion"]
         confirmed_versions = self._versions.get(uid, [])
         if version in confirmed_versions:
@@ -132,25 +132,26 @@ class KnownRuns:
             del confirmed_versions[: confirmed_versions.index(version)]
             return False
         event = to_json(needed_fields(manifest))
-        for dropped in self._events.put(uid, event, len(event)):
-            # Its next step has neither the event nor the run, so it reads the run.
-            self._runs.pop(dropped)
+        for dropped_uid in self._events.put(uid, event, len(event)):
+            # Without its event, a remembered run would seem to be up to date; without both, the next step reads it.
+            self._runs.pop(dropped_uid)
         return True
 
     def take_event(self, uid: str) -> Manifest | None:
-        """Remove and return the run's latest event, if its version is still new."""
+        """Remove and return the run's latest watch event; None if this process has seen that version already."""
         text = self._events.pop(uid)
-        event: Manifest | None = None if text is None else from_json(text)
-        if event is None or event["metadata"]["resourceVersion"] in self._versions.get(uid, []):
+        if text is None:
             return None
-        return event
+        event: Manifest = from_json(text)
+        is_confirmed = event["metadata"]["resourceVersion"] in self._versions.get(uid, [])
+        return None if is_confirmed else event
 
     def get(self, uid: str) -> KnownRun | None:
         """Return the remembered run, if there is one."""
         return self._runs.get(uid)
 
     def keep(self, uid: str, run: KnownRun) -> None:
-        """Remember a run, and its version if that is confirmed."""
+        """Remember a run, and its resource version if this process has read or written that itself."""
         self._runs.put(uid, run, run.bytes)
         if run.is_confirmed:
             versions = self._versions.setdefault(uid, [])
@@ -159,17 +160,17 @@ class KnownRuns:
                 del versions[:-REMEMBERED_VERSIONS]
 
     def drop(self, uid: str) -> None:
-        """Drop a run, so that the next step reads it again."""
+        """Drop a run, so that its next step reads it from the API server again."""
         self._runs.pop(uid)
 
     def forget(self, uid: str) -> None:
-        """Drop everything about a run that is deleted or idle."""
+        """Drop everything about a run that is deleted or needs no further step."""
         self._runs.pop(uid)
         self._events.pop(uid)
         self._versions.pop(uid, None)
 
     def forget_all(self) -> None:
-        """Drop all runs and versions when this replica starts to lead: another may have changed the runs."""
+        """Drop all runs and versions when this replica becomes the leader: another replica may have changed them."""
         self._runs.clear()
         self._versions.clear()
 
@@ -177,7 +178,7 @@ class KnownRuns:
 def read_status(run: Manifest) -> BenchmarkRunStatus:
     """Return the run's status, without fields that this release does not define.
 
-    Raise UnreadableStatusError if the status is invalid, so that no finished run starts again.
+    Raise UnreadableStatusError if the status is invalid. If it counted as empty, a finished run would start again.
     """
     try:
         status = BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")
@@ -205,7 +206,7 @@ def foreign_fields(run: Manifest) -> Manifest:
 
 
 def needed_fields(run: Manifest) -> Manifest:
-    """Return a run without the metadata that no step needs; a user's annotations and labels have no small limit."""
+    """Return a run with only the metadata that a step needs, because annotations and labels can take much memory."""
     metadata = run["metadata"]
     needed = {name: metadata[name] for name in NEEDED_METADATA if name in metadata}
     given_labels = metadata.get("labels") or {}
@@ -214,7 +215,7 @@ def needed_fields(run: Manifest) -> Manifest:
 
 
 def is_idle(run: Manifest) -> bool:
-    """Return True if the run's status shows that nothing is left to do."""
+    """Return True if the run has finished, its latest generation was observed, and no time to live will delete it."""
     status = run.get("status") or {}
     conditions = status.get("conditions")
     is_finished = isinstance(conditions, list) and any(

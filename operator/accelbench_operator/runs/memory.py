@@ -22,7 +22,7 @@ class Obstacle:
     """Message of the latest failure or Event."""
 
     def __str__(self) -> str:
-        """Return a sentence for a condition."""
+        """Return the obstacle as a sentence for the message of a condition."""
         # The number of tries is left out: it would change the status at each try.
         return f"{self.wait.problem}: {self.message.rstrip('. ')}. {self.wait.remedy}".rstrip(". ")
 
@@ -32,7 +32,7 @@ class Obstacle:
         return self.tries >= REPORTED_TRIES
 
     def is_final(self, now: datetime) -> bool:
-        """Return True if the wait is over."""
+        """Return True if the wait has reached its limit of tries and time."""
         return self.wait.is_over(self.since, self.tries, now)
 
 
@@ -59,7 +59,7 @@ class RunMemory:
         return {job: obstacle for (job, _), obstacle in self._obstacles.items()}
 
     def record(self, job: str, wait: Wait, message: str, now: datetime) -> None:
-        """Count one more try in this wait of the Job, and keep the message."""
+        """Count another try in this wait of the Job, and keep the message of this try."""
         # Remove and add the obstacle, so that the latest is last.
         earlier = self._obstacles.pop((job, wait), None)
         if earlier:
@@ -73,6 +73,6 @@ class RunMemory:
         self._obstacles.pop((job, wait), None)
 
     def is_final(self, job: str, wait: Wait, now: datetime) -> bool:
-        """Return True if this wait of the Job is over."""
+        """Return True if this wait of the Job has reached its limit of tries and time."""
         obstacle = self._obstacles.get((job, wait))
         return obstacle is not None and obstacle.is_final(now)

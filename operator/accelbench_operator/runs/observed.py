@@ -105,22 +105,22 @@ class ObservedPod:
 
     @property
     def is_runner_over(self) -> bool:
-        """Return True if the runner has ended for good, even if other containers keep the pod."""
-        # Without other containers, the kubelet ends the pod within seconds: then its phase says how.
+        """Return True if the runner's container has ended for good, even if other containers of the pod still run."""
+        # Without other containers, the kubelet ends the pod within seconds, and then the phase shows how.
         return self.is_over or (self.exit_code is not None and bool(self.still_running))
 
 
 def reporting_pod(pods: Iterable[ObservedPod]) -> ObservedPod | None:
-    """Return the pod that decides how a Job ended.
+    """Return the pod that decides how a Job ended: one that succeeded, else the newest; None if there is none.
 
-    A Job can have two pods, because its controller repeats a request without an answer.
+    A Job can have two pods, because the Job controller repeats a request that got no answer.
     """
     # Times are whole seconds, so the name decides between equal times.
     return max(pods, key=lambda pod: (pod.phase == "Succeeded", pod.created_at, pod.key.name), default=None)
 
 
 def explain_still_running(pod: ObservedPod) -> str:
-    """Return `container NAME still runs` for the containers beside the runner's."""
+    """Return `container NAME still runs` for the containers that outlive the runner's."""
     names = ", ".join(pod.still_running)
     return f"container {names} still runs" if len(pod.still_running) == 1 else f"containers {names} still run"
 
@@ -131,14 +131,14 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 def _parse_start(text: str | None) -> datetime | None:
-    """Return when a container started, if it did."""
+    """Return when a container started; None if it never did."""
     start = parse_time(text)
     # Some runtimes report the beginning of 1970 for a container that never started.
     return start if start and start.timestamp() > 0 else None
 
 
 def observe_job(body: Manifest) -> ObservedJob | None:
-    """Reduce a Job to the fields that decisions need."""
+    """Reduce a Job to the fields that decisions need; return None if no run controls it."""
     # Labels alone do not make an object the Job of a run.
     owner = controller_uid(body, RUN)
     if not owner:
@@ -164,10 +164,11 @@ def observe_job(body: Manifest) -> ObservedJob | None:
 
 
 def _suspended_since(metadata: Manifest, condition: Manifest, *, spec_suspends: bool) -> datetime | None:
-    """Return since when a Job is suspended, if that is known."""
+    """Return since when a Job is suspended; None if it is not, or if its `Suspended` condition is outdated."""
     changed_at = parse_time(condition.get("lastTransitionTime"))
     if condition.get("status") == "True":
         return changed_at
+    # A Job that was created suspended has no such condition at first.
     was_created_suspended = spec_suspends and not changed_at
     return created_at(metadata) if was_created_suspended else None
 
@@ -226,7 +227,7 @@ def _container_state(status: Manifest) -> Manifest:
 
 
 def _other_containers(status: Manifest) -> tuple[str, ...]:
-    """Return the names of the first containers beside the runner's that have not ended."""
+    """Return the names of other containers than the runner's that have not ended, at most `MAXIMUM_CONTAINERS`."""
     names = (
         container["name"]
         for container in status.get("containerStatuses") or ()
@@ -236,7 +237,7 @@ def _other_containers(status: Manifest) -> tuple[str, ...]:
 
 
 def _image(body: Manifest) -> str:
-    """Return the image of the runner's container."""
+    """Return the image of the runner's container: as the kubelet reports it, else as in the spec."""
     reported = _runner_container((body.get("status") or {}).get("containerStatuses"))
     requested = _runner_container((body.get("spec") or {}).get("containers"))
     return _text(reported.get("imageID") or reported.get("image") or requested.get("image"))

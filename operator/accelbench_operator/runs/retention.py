@@ -33,12 +33,12 @@ class Retention:
     """Maximum time since a result was stored; None for no limit."""
 
 
-def surplus(
+def results_to_delete(
     results: Iterable[Summary], retention: Retention, now: datetime, in_progress: Collection[str]
 ) -> tuple[Summary, ...]:
     """Return the results to delete, oldest first.
 
-    Results of the runs in `in_progress` (UIDs) always stay.
+    `in_progress` has the UIDs of runs that have not finished; their results are never deleted.
     """
     newest_first = sorted(results, key=lambda result: (-result.created_timestamp, result.namespace, result.name))
     kept_per_case: Counter[tuple[str, str, str]] = Counter()
@@ -54,14 +54,14 @@ def surplus(
         else:
             kept_per_case[case] += 1
             kept_by_namespace[result.namespace].append(result)
-    to_delete += _surplus_over_total(retention.total, kept_by_namespace, in_progress)
+    to_delete += _results_over_total(retention.total, kept_by_namespace, in_progress)
     return tuple(sorted(to_delete, key=lambda result: (result.created_timestamp, result.namespace, result.name)))
 
 
-def _surplus_over_total(
+def _results_over_total(
     maximum_total: int, results_by_namespace: Mapping[str, list[Summary]], in_progress: Collection[str]
 ) -> Iterator[Summary]:
-    """Yield old results of the largest namespaces until `maximum_total` remain.
+    """Yield the oldest result of the largest namespace, again and again, until `maximum_total` results remain.
 
     So a namespace with few results keeps its history.
     """
@@ -69,7 +69,7 @@ def _surplus_over_total(
         namespace: [result for result in results if result.run_uid not in in_progress]
         for namespace, results in results_by_namespace.items()
     }
-    # The namespace with the most results is first: a heap has its smallest entry first, so counts are negative.
+    # A heap returns its smallest entry first; with negative counts, that is the namespace with the most results.
     namespaces = [
         (-len(results), namespace) for namespace, results in results_by_namespace.items() if deletable[namespace]
     ]
@@ -87,7 +87,7 @@ def _surplus_over_total(
 async def keep_deleting(
     find: Callable[[], Awaitable[Iterable[Summary]]], delete: Callable[[Summary], Awaitable[None]]
 ) -> None:
-    """Delete what `find` returns, every `PERIOD_SECONDS`."""
+    """Delete the results that `find` returns, every `PERIOD_SECONDS`, until cancelled."""
     while True:
         await asyncio.sleep(PERIOD_SECONDS)
         try:
@@ -98,14 +98,14 @@ async def keep_deleting(
 
 
 async def _delete_all(results: Iterable[Summary], delete: Callable[[Summary], Awaitable[None]]) -> None:
-    """Delete the results; stop at an error that the next deletion would meet too."""
+    """Delete the results; stop at an error that would make the next deletions fail too."""
     for result in results:
         try:
             await delete(result)
         except ApiError as error:
             logger.warning("BenchmarkResult %s/%s cannot be deleted: %s", result.namespace, result.name, error)
-            # The API server answers nobody, or not this operator. Other errors may be about this result only: RBAC, for
-            # example, can differ between namespaces.
+            # A temporary error or a refused token concerns all requests. Other errors may concern this result only, for
+            # example if RBAC differs between namespaces.
             affects_all_requests = error.is_temporary or isinstance(error, UnauthorizedError)
             if affects_all_requests:
                 return
