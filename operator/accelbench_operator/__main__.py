@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 
 
 async def run(settings: Settings) -> None:
-    """Run the operator until a signal arrives.
+    """Run the operator, its metrics server and its watch of runs until a signal arrives.
 
-    An error of a task is raised, so that the kubelet restarts the container.
+    An error of a task ends the process, so that the kubelet restarts the container.
     """
     if task := asyncio.current_task():
         for signal_number in (signal.SIGTERM, signal.SIGINT):
@@ -62,7 +62,7 @@ async def _run_operator(operator: Operator, exposition: Exposition) -> None:
 
 
 async def _write_first_metrics(exposition: Exposition, operator: Operator) -> None:
-    """Render all metrics once, after the first lists. The first time takes a second or more."""
+    """Render all metrics once, when all objects are listed: the first time is slow, and a scrape would wait for it."""
     await operator.synced.wait()
     # Objects that were listed at the start stay in memory; frozen ones are not scanned by the garbage collector.
     gc.freeze()

@@ -34,7 +34,7 @@ class NotAtWorkError(Exception):
 async def run_checks(
     api: KubernetesApi, settings: Settings, *, wait_seconds: float = WAIT_SECONDS
 ) -> AsyncIterator[str]:
-    """Yield a line for each check that passes. Raises NotAtWorkError or ApiError for the first that fails."""
+    """Yield a line for each check that passes; raise NotAtWorkError or ApiError at the first check that fails."""
     await _wait_for_crds(api, time.monotonic() + PUBLISH_SECONDS)
     yield f"the API server has the CRDs of {GROUP}/{VERSION} as this release writes them"
     for namespace in settings.namespaces or (None,):
@@ -47,7 +47,7 @@ async def run_checks(
 
 
 async def _wait_for_crds(api: KubernetesApi, deadline: float) -> None:
-    """Wait until the cluster's CRDs have all fields of this release. The deadline is a time of `time.monotonic`."""
+    """Wait until the cluster's CRDs have all fields of this release; `deadline` is a value of `time.monotonic`."""
     while skew := await find_skew(api):
         if time.monotonic() > deadline:
             raise NotAtWorkError(skew)
@@ -55,7 +55,7 @@ async def _wait_for_crds(api: KubernetesApi, deadline: float) -> None:
 
 
 async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
-    """Wait until the Lease is renewed, and return its holder. The deadline is a time of `time.monotonic`."""
+    """Wait until the Lease is renewed, and return its holder; `deadline` is a value of `time.monotonic`."""
     earlier_renewal: str | None = None
     while True:
         try:
@@ -77,14 +77,14 @@ async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float
 
 
 async def run(settings: Settings, write: Callable[[str], object]) -> None:
-    """Run all checks and write a line for each that passes."""
+    """Run all checks of the installation, and pass a line for each that passes to `write`."""
     async with KubernetesApi(await load_configuration()) as api:
         async for line in run_checks(api, settings):
             write(line)
 
 
 def main() -> int:
-    """Check the installation and return the exit code."""
+    """Check the installation of the operator, and return the exit code of the command."""
     try:
         asyncio.run(run(read_settings(os.environ), print))
     except (NotAtWorkError, ApiError, SettingsError, InvalidProfilesError) as error:

@@ -76,7 +76,7 @@ class Operator:
         self._live = LiveCases(api, self._objects.pods, self._runs.running_case, self._leading)
 
     async def run(self) -> None:
-        """Run all tasks until cancelled."""
+        """Run all tasks until cancelled; start the controllers once the CRDs fit and the first lists were answered."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._measure_lag())
             for reflector in self.controllers.reflectors:
@@ -91,7 +91,7 @@ class Operator:
                 work.create_task(self._live.run())
 
     async def _wait_for_crds(self) -> None:
-        """Wait until the CRDs fit this release, then set `crds_fit`."""
+        """Wait until the cluster's CRDs have all fields of this release, then set `crds_fit`."""
         while not self.crds_fit.is_set():
             try:
                 self._skew = await find_skew(self._api)
@@ -124,14 +124,14 @@ class Operator:
         return tuple(reasons)
 
     def readings(self) -> Readings:
-        """Return durations by name, each with the maximum before a restart."""
+        """Return durations by name, each with the maximum above which the kubelet restarts this process."""
         return {
             "loop-lag-seconds": (self._lag_seconds, MAXIMUM_LAG_SECONDS),
             "longest-work-seconds": (self.controllers.queue.longest_step_seconds, MAXIMUM_STEP_SECONDS),
         }
 
     def snapshot(self) -> Snapshot:
-        """Return the state for the metrics. Call it in the event loop."""
+        """Return the current state of the operator for its metrics. Call this in the thread of the event loop."""
         is_leading = self._leading()
         # A replica that does not lead has outdated phases.
         phases = self._runs.phases if is_leading else {}
@@ -144,7 +144,7 @@ class Operator:
             failed_total=self.controllers.queue.failed_total,
         )
         results, omitted = self._objects.latest(self._series)
-        cases, runs_omitted = self._runs.cases(MAXIMUM_RUNS) if is_leading else ({}, 0)
+        cases, runs_omitted = self._runs.case_counts(MAXIMUM_RUNS) if is_leading else ({}, 0)
         return Snapshot(
             leading=is_leading,
             results=results,
@@ -166,7 +166,7 @@ class Operator:
         self.telemetry.request.labels(verb, resource).observe(seconds)
 
     def _record_waits(self, job: ObservedJob, pod: ObservedPod) -> None:
-        """Record how long the pod and its container waited to start."""
+        """Add to the metrics how long the Job waited for its pod, and the pod for its container."""
         # Timestamps are whole seconds of clocks that may differ, so a difference can be negative.
         if pod.started_at:
             self.telemetry.start.observe(max(0.0, (pod.started_at - pod.created_at).total_seconds()))
@@ -178,12 +178,12 @@ class Operator:
         self.telemetry.failed_attempts.labels(attempt.reason or "", is_retried).inc()
 
     def _leading_changed(self, leads: bool) -> None:
-        """Reset the controllers if this replica starts to lead."""
+        """Reset the controllers if this replica has become the leader."""
         if leads:
             self.controllers.reset()
 
     async def _find_results_to_delete(self) -> tuple[Summary, ...]:
-        """Return the results to delete, which are beyond the retention limits."""
+        """Return the results to delete by the retention limits; none if this replica does not lead."""
         if not self._leading():
             return ()
         # Results of runs in progress are kept. A run whose phase is unknown may be in progress.
@@ -194,10 +194,11 @@ class Operator:
         return await asyncio.to_thread(results_to_delete, summaries, self._retention, self._api.clock(), in_progress)
 
     async def _delete_result(self, result: Summary) -> None:
+        """Delete the BenchmarkResult of a summary."""
         await self._cluster.delete_result(result.namespace, result.name, result.uid)
 
     async def _measure_lag(self) -> None:
-        """Measure how late the event loop wakes a task, in seconds."""
+        """Measure at regular times how late the event loop wakes a task."""
         while True:
             before = self._loop.time()
             await asyncio.sleep(LAG_PERIOD_SECONDS)

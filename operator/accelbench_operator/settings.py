@@ -49,7 +49,7 @@ class Settings(RunSettings):
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings. Raises SettingsError or InvalidProfilesError."""
+    """Return the operator's settings; raise SettingsError or InvalidProfilesError if a variable is invalid."""
     image = environment.get("ACCELBENCH_RUNNER_IMAGE", "").strip()
     if not image:
         raise SettingsError(
@@ -84,7 +84,7 @@ def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
         raise SettingsError(f"{source}: {error.strerror}: mount the file or unset it") from error
     except yaml.YAMLError as error:
         raise SettingsError(f"{source}: not YAML: {error}") from error
-    # The template is checked as that of a run whose other fields do not matter.
+    # Check the template by the rules of `spec.podTemplate`, in a run whose other fields do not matter.
     spec = {"workload": {"name": "any"}, "variants": [{"use": "any/any"}], "podTemplate": template}
     run = {"apiVersion": API_VERSION, "kind": RUN.name, "metadata": {"name": "any"}, "spec": spec}
     problems = list(refusals(RUN, run))
@@ -108,7 +108,7 @@ def _lease(environment: Mapping[str, str]) -> LeaseName | None:
 
 
 def _retention(environment: Mapping[str, str]) -> Retention:
-    """Return the limits of the history of results."""
+    """Return how many BenchmarkResults are kept, and for how long."""
     default = Retention()
     days = _whole_number(environment, "ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS", 0, minimum=0)
     return Retention(
@@ -119,7 +119,7 @@ def _retention(environment: Mapping[str, str]) -> Retention:
 
 
 def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
-    """Return the files for TLS; None if it is not configured."""
+    """Return the files for TLS of the metrics server; None if TLS is not configured."""
     directory = environment.get("ACCELBENCH_METRICS_TLS", "").strip()
     client_ca = environment.get("ACCELBENCH_METRICS_CLIENT_CA", "").strip()
     if not directory:
@@ -136,7 +136,7 @@ def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
 
 
 def _metrics_authorization(environment: Mapping[str, str]) -> bool:
-    """Return True if RBAC decides who may scrape."""
+    """Return True if the cluster's RBAC decides who may read the metrics."""
     text = environment.get("ACCELBENCH_METRICS_AUTHORIZATION", "").strip() or "false"
     if text not in {"true", "false"}:
         raise SettingsError(f'ACCELBENCH_METRICS_AUTHORIZATION="{text}": must be true or false')
@@ -146,7 +146,7 @@ def _metrics_authorization(environment: Mapping[str, str]) -> bool:
 
 
 def _class_name(environment: Mapping[str, str]) -> str:
-    """Return the class of the runs to reconcile."""
+    """Return the class of the runs that this operator reconciles."""
     name = environment.get("ACCELBENCH_CLASS_NAME", "").strip() or DEFAULT_CLASS
     # A label's value has at most 63 characters.
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
@@ -155,7 +155,7 @@ def _class_name(environment: Mapping[str, str]) -> str:
 
 
 def _whole_number(environment: Mapping[str, str], name: str, default: int, *, minimum: int) -> int:
-    """Return the variable's number, or `default` if unset."""
+    """Return the variable `name` as a whole number; `default` if it is not set."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or int(text) < minimum:
         raise SettingsError(f'{name}="{text}": must be a whole number, {minimum} or more')
@@ -163,7 +163,7 @@ def _whole_number(environment: Mapping[str, str], name: str, default: int, *, mi
 
 
 def _port(environment: Mapping[str, str], name: str, default: int) -> int:
-    """Return the variable's port, or `default` if unset."""
+    """Return the variable `name` as a port; `default` if it is not set."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or not 1 <= int(text) <= 65535:  # noqa: PLR2004 - the range of ports
         raise SettingsError(f'{name}="{text}": must be a port, 1 to 65535')

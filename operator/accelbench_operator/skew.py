@@ -21,17 +21,17 @@ Schema = Mapping[str, Any]
 
 
 async def find_skew(api: KubernetesApi) -> str:
-    """Return what the cluster's CRDs lack, and the remedy; empty if they lack nothing."""
+    """Return which fields of this release the cluster's CRDs lack, and the remedy; empty if they lack none."""
     try:
         document = await api.get(SCHEMAS_PATH)
     except NotFoundError:
         return f"the CRDs of {GROUP}/{VERSION} are not installed: {REMEDY}"
-    # In a thread, because it takes a tenth of a second.
+    # In a thread: a tenth of a second is too long for the event loop.
     return await asyncio.to_thread(describe_skew, document)
 
 
 def describe_skew(document: Mapping[str, Any]) -> str:
-    """Return which fields the CRDs in an OpenAPI document lack; empty if none."""
+    """Return which fields of this release the CRDs in an OpenAPI document lack; empty if they lack none."""
     served_schemas = {}
     for schema in document["components"]["schemas"].values():
         for kind_name in kinds_of(schema):
@@ -46,7 +46,7 @@ def describe_skew(document: Mapping[str, Any]) -> str:
 
 
 def own_schema(kind: crd.CustomResource) -> Schema:
-    """Return the schema of the kind in this release's CRD."""
+    """Return the schema of the kind from the CRD of this release."""
     schema: Schema = crd.crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 

@@ -500,7 +500,7 @@ def test_a_namespace_with_many_runs_leaves_series_to_the_others() -> None:
     for number in range(50):
         other = Key("BenchmarkRun", "crowded", f"run-{number}", f"uid-{number}")
         operator._record_progress(other, BenchmarkRunStatus(phase="Queued", cases=cases))
-    counts, omitted = operator.cases(3)
+    counts, omitted = operator.case_counts(3)
     assert {namespace for namespace, _run, _state in counts} == {NAMESPACE, "crowded"}
     assert (len(counts), omitted) == (3 * 4, 48)
 

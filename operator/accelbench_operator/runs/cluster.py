@@ -78,9 +78,9 @@ class Cluster:
         return await self._create(JOB, job)
 
     async def preview(self, kind: Kind, body: Manifest) -> Manifest:
-        """Return what the API server would store for an object, under another name; nothing is stored."""
+        """Return the object that the API server would store for `body`, by a dry run under a generated name."""
         metadata = {key: value for key, value in body["metadata"].items() if key != "name"}
-        # The API server shortens it, so that the name has at most 63 characters.
+        # The API server shortens this prefix, so that the generated name has at most 63 characters.
         metadata["generateName"] = body["metadata"]["name"]
         self._must_lead()
         return await self._api.create(kind.path(metadata["namespace"]), {**body, "metadata": metadata}, dry_run=True)
@@ -107,11 +107,11 @@ class Cluster:
         return pods
 
     def list_workloads(self, namespace: str) -> AsyncIterator[Manifest]:
-        """Yield Kueue's Workloads of a namespace's Jobs; raise NotFoundError without Kueue."""
+        """Yield Kueue's Workloads of a namespace's Jobs; raise NotFoundError if Kueue is not installed."""
         return self._list_kueue_objects("workloads", namespace, {"labelSelector": JOB_UID_LABEL})
 
     def list_local_queues(self, namespace: str) -> AsyncIterator[Manifest]:
-        """Yield Kueue's LocalQueues in a namespace; raise NotFoundError without Kueue."""
+        """Yield Kueue's LocalQueues in a namespace; raise NotFoundError if Kueue is not installed."""
         return self._list_kueue_objects("localqueues", namespace, {})
 
     async def get_result(self, namespace: str, name: str) -> Manifest | None:
@@ -127,15 +127,17 @@ class Cluster:
         await self._delete(RESULT, namespace, name, uid)
 
     async def read_log(self, namespace: str, pod: str) -> LogDocuments:
-        """Read the documents in the log of the runner's container, or in the end of a long log."""
+        """Read the documents in the log of the runner's container; of a long log, read only the end."""
         path = POD.path(namespace, pod, "log")
         query = {"container": CONTAINER, "limitBytes": MAXIMUM_READ_BYTES}
         documents, size = await self._read_documents(path, query)
-        is_whole = size < MAXIMUM_READ_BYTES
-        return documents if is_whole else (await self._read_documents(path, {**query, "tailLines": TAIL_LINES}))[0]
+        if size >= MAXIMUM_READ_BYTES:
+            # The result is at the end of the log, which the limit has cut off.
+            documents, _ = await self._read_documents(path, {**query, "tailLines": TAIL_LINES})
+        return documents
 
     async def _read_documents(self, path: str, query: dict[str, Any]) -> tuple[LogDocuments, int]:
-        """Return the documents in a log, and the log's size in bytes."""
+        """Return the documents in a log, and the number of bytes read; raise NoLogError if the log is lost."""
         reader = LogReader(READ_KINDS, MAXIMUM_DOCUMENTS)
         beginning, size = b"", 0
         async for piece in self._api.pieces(path, query):
@@ -149,7 +151,7 @@ class Cluster:
         return await asyncio.to_thread(reader.finish), size
 
     async def list_events(self, namespace: str) -> AsyncIterator[Manifest]:
-        """Yield the namespace's warnings, and its Events about image pulls."""
+        """Yield the namespace's Events that can explain a wait: the warnings, and those about image pulls."""
         for selector in ("type=Warning", "reason=Pulling"):  # one request cannot select both
             query = {"fieldSelector": selector, "limit": EVENTS_PER_PAGE}
             async for page in self._api.pages(EVENT.path(namespace), query):
@@ -161,7 +163,7 @@ class Cluster:
         await self._create(EVENT, event)
 
     async def _list_kueue_objects(self, plural: str, namespace: str, query: dict[str, str]) -> AsyncIterator[Manifest]:
-        """Yield Kueue's objects of one kind; raise NotFoundError without Kueue."""
+        """Yield Kueue's objects of one kind; raise NotFoundError if Kueue is not installed."""
         # Any version will do: all have the fields that the operator reads.
         group = await self._api.get(f"/apis/{KUEUE}")
         kind = Kind(plural, plural, group["preferredVersion"]["groupVersion"])
@@ -190,7 +192,7 @@ class Cluster:
         return await self._api.create(kind.path(body["metadata"]["namespace"]), body)
 
     async def _delete(self, kind: Kind, namespace: str, name: str, uid: str, version: str | None = None) -> None:
-        """Delete the object with that name and UID, if it exists."""
+        """Delete the object with that name and UID, if it exists; with `version`, only if it has not changed since."""
         self._must_lead()
         with suppress(NotFoundError):
             await self._api.delete(kind.path(namespace, name), uid, version)

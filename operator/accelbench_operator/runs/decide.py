@@ -377,7 +377,7 @@ def _unneeded_jobs(
 ) -> tuple[tuple[DeleteJob, ...], datetime | None]:
     """Return a deletion for each Job that is no longer needed, and when the next Job has to be deleted.
 
-    A Job that has ended without a valid result is kept for a while, because the log of its pod may be needed.
+    A Job that has ended is kept for a while if the log of its pod may be needed.
     """
     job_uids = {attempt.job: observed.job_uid(attempt) for attempt in attempts if _in_flight(attempt)}
     unneeded, failed = [], []

@@ -57,14 +57,13 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
 
 
 def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
-    """Yield the attempts that failed between two statuses, with their numbers."""
+    """Yield the number and the attempt of each failure that `after` has and `before` does not have."""
     earlier_attempts = {attempt.case: attempt for attempt in before.attempts}
     for attempt in after.attempts:
         earlier = earlier_attempts.get(attempt.case)
-        failure = (attempt.reason, attempt.message)
-        is_new = earlier is None or (earlier.reason, earlier.message) != failure
+        is_new = earlier is None or (earlier.reason, earlier.message) != (attempt.reason, attempt.message)
         if attempt.reason and is_new:
-            # `after` may already have the number of the retry.
+            # In `after`, the attempt may already have the number of the retry, while its reason is that of the failure.
             number = earlier.number if earlier else 1
             yield number, attempt
 

@@ -54,9 +54,10 @@ of other cases away from a pod that has the term."""
 
 
 def pod_deadline_seconds(runner_limit_seconds: int, policy: RunPolicy) -> int:
-    """Return the pod's deadline, which counts from the kubelet's acceptance and includes the pull of the image.
+    """Return the `activeDeadlineSeconds` of a pod, which count from its acceptance by a kubelet.
 
-    It only ends what neither the runner nor the operator has ended: it is later than their own limits together.
+    The deadline is for a pod that neither the runner nor the operator ends: it allows the longest wait for the
+    container to start, and then the time limit of the runner.
     """
     waits = (Wait.START.default_limit, Wait.START.limit.maximum_time(policy))
     start_limit = max(wait for wait in waits if wait is not None)
@@ -64,7 +65,7 @@ def pod_deadline_seconds(runner_limit_seconds: int, policy: RunPolicy) -> int:
 
 
 def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
-    """Return the labels by which the operator selects a case's objects."""
+    """Return the labels of the objects of a case: its Jobs, their pods and its result."""
     # A label's value has at most `MAXIMUM_LABEL` characters, and begins and ends with a letter or a digit.
     return {
         labels.MANAGED_BY: labels.MANAGER,
@@ -94,11 +95,11 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
         claim_device(template["spec"], run)
     template = add_defaults(merge_pod_template(template, run.spec.pod_template), runner.pod_template)
     (container,) = template["spec"]["containers"]
-    # The runner writes the image into its result; only the merged template has the final one.
+    # The runner writes its image into the result. Only the merged template has the final image.
     container["env"] = [*container["env"], {"name": "ACCELBENCH_IMAGE", "value": container["image"]}]
     for volume in template["spec"]["volumes"]:
         if volume["name"] in SCRATCH:
-            # The kubelet's message then names the volume instead of the whole pod.
+            # With a limit of its own, a full volume is named in the kubelet's message, instead of the whole pod.
             volume["emptyDir"] = {"sizeLimit": container["resources"]["limits"][STORAGE]}
     return {
         "apiVersion": "batch/v1",
@@ -138,7 +139,7 @@ def owner_reference(run: BenchmarkRun) -> dict[str, Any]:
 
 
 def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
-    """Return the memory limit of the runner's container, in bytes."""
+    """Return the memory limit of the runner's container in bytes, from the run's pod template or the profile."""
     amount = {"memory": profile.memory}
     container = {"name": CONTAINER, "resources": {"requests": amount, "limits": amount}}
     template = merge_pod_template({"spec": {"containers": [container]}}, run.spec.pod_template)
@@ -146,7 +147,7 @@ def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
 
 
 def _runner_pod_template(case: Case, runner: UsedRunner, policy: RunPolicy, pod_labels: Mapping[str, str]) -> Manifest:
-    """Return the pod template of a case, before other templates are merged into it."""
+    """Return the pod template of a case, before those of the run and of the administrator are merged into it."""
     profile = runner.profile
     script = script_of(case)
     pod: Manifest = {
@@ -224,6 +225,7 @@ def script_of(source: Case | WorkloadReference) -> ConfigMapKey | None:
 
 
 def _script_volume(script: ConfigMapKey) -> Manifest:
+    """Return the volume with the workload's script from its ConfigMap."""
     return {
         "name": SCRIPT,
         # The kubelet starts the container only once this ConfigMap exists.
@@ -232,6 +234,7 @@ def _script_volume(script: ConfigMapKey) -> Manifest:
 
 
 def _script_mount(script: ConfigMapKey) -> Manifest:
+    """Return the mount of the workload's script in the runner's container."""
     return {
         "name": SCRIPT,
         "mountPath": f"{SCRIPT_DIRECTORY}/{script.key}",
@@ -256,7 +259,7 @@ def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str
 
 
 def _resources(case: Case, profile: Profile) -> dict[str, Any]:
-    """Return the container's resources."""
+    """Return the resource requests and limits of the runner's container."""
     amounts = {"cpu": str(profile.cpu), "memory": profile.memory, STORAGE: profile.ephemeral_storage}
     if profile.resource:
         # A pod takes all chips of its TPU slice, or else the devices of its case.
@@ -297,7 +300,7 @@ def build_claim_template(run: BenchmarkRun, profile: Profile) -> Manifest:
 
 
 def claim_device(pod: Manifest, run: BenchmarkRun) -> None:
-    """Claim a device for the pod's container."""
+    """Add to a pod and its container a claim on a device, by the run's ResourceClaimTemplate."""
     name = claim_template_name(run.metadata.name, run.metadata.uid)
     pod["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": name}]
     (container,) = pod["containers"]

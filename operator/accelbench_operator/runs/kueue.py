@@ -40,9 +40,9 @@ class QueueReport:
 
 
 def next_read_time(since: datetime, report: QueueReport | None, deadline: datetime | None) -> datetime:
-    """Return when to read the Workload again.
+    """Return when to read the Workload of a suspended Job again.
 
-    The pause grows with the time since the suspension.
+    The pause between two reads grows with the time that has passed since the suspension at `since`.
     """
     if report is None:
         read_at = since + SHORTEST_PAUSE
@@ -50,14 +50,14 @@ def next_read_time(since: datetime, report: QueueReport | None, deadline: dateti
         suspended_time = report.read_at - since
         pause = min(max(suspended_time, SHORTEST_PAUSE), LONGEST_PAUSE)
         read_at = report.read_at + pause
-    # At the deadline, the reason has to be up to date.
+    # One read at the deadline, so that the failure has the latest reason.
     if deadline and (report is None or report.read_at < deadline):
         return min(read_at, deadline)
     return read_at
 
 
 def explain_suspended(job: ObservedJob, report: QueueReport | None) -> str:
-    """Return a sentence with the reason why the Job waits."""
+    """Return a sentence with the reason why the Job is suspended, as far as it is known."""
     if report:
         return f"{report.message}."
     return f"Job {job.key.name} waits in {_queue_name(job)}."
@@ -69,7 +69,7 @@ class Queues:
     def __init__(
         self, cluster: Cluster, clock: Callable[[], datetime], find_uids: Callable[[str], Container[str]]
     ) -> None:
-        """Read from `cluster`; `find_uids` returns the UIDs of a namespace's Jobs whose Workloads are kept."""
+        """Read Workloads from `cluster`; keep only those of Jobs whose UIDs `find_uids` returns for a namespace."""
         self._cluster = cluster
         self._clock = clock
         self._find_uids = find_uids
@@ -77,13 +77,13 @@ class Queues:
         self._queue_names: NamespaceCache[tuple[str, ...]] = NamespaceCache(self._read_queue_names, clock)
 
     async def report(self, job: ObservedJob) -> QueueReport:
-        """Return why the Job is suspended."""
+        """Return why the Job is suspended, from its Workload and the LocalQueues of its namespace."""
         namespace, since, now = job.key.namespace, job.suspended_since, self._clock()
         try:
             workload = (await self._workloads.get(namespace)).get(job.key.uid)
             queue_names: tuple[str, ...] | None = None
             if workload is None or workload.is_inadmissible:
-                # The Job's queue may not exist.
+                # The LocalQueue that the Job names may not exist.
                 queue_names = await self._queue_names.get(namespace)
         except NotFoundError:
             message = (
@@ -142,6 +142,7 @@ def _queue_name(job: ObservedJob) -> str:
 
 
 def _explain_missing_queue(job: ObservedJob, queue_names: Sequence[str]) -> str:
+    """Return a message that a suspended Job names no LocalQueue, or one that is not among `queue_names`."""
     if not job.queue:
         return (
             f"Job {job.key.name} is suspended and names no queue: apply the run under another name with the label "
@@ -155,6 +156,7 @@ def _explain_missing_queue(job: ObservedJob, queue_names: Sequence[str]) -> str:
 
 
 def _conditions(workload: Manifest) -> dict[str, Manifest]:
+    """Return the conditions of a Workload by type."""
     return {condition["type"]: condition for condition in (workload.get("status") or {}).get("conditions") or ()}
 
 
@@ -177,13 +179,13 @@ def _why_never_admitted(workload: Manifest) -> str:
 
 
 def _why_not_admitted_yet(workload: Manifest) -> str:
-    """Return why Kueue has not admitted the Workload yet."""
+    """Return why Kueue has not admitted the Workload yet: an eviction, a lack of quota, or its admission checks."""
     conditions = _conditions(workload)
     eviction, reservation = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
     reasons = []
     if eviction.get("status") == "True":
         reasons.append(f"Kueue took it back ({eviction['reason']}): {eviction['message']}")
-    # Kueue repeats the message of an eviction in this condition.
+    # After an eviction, Kueue repeats its message in the condition QuotaReserved.
     if reservation.get("status") == "False" and reservation["message"] != eviction.get("message"):
         reasons.append(reservation["message"])
     if reservation.get("status") == "True":
@@ -194,5 +196,6 @@ def _why_not_admitted_yet(workload: Manifest) -> str:
 
 
 def _describe_check(check: Manifest) -> str:
+    """Return the name, state and message of an admission check of a Workload."""
     message = f": {check['message']}" if check.get("message") else ""
     return f"admission check {check['name']} is {check['state']}{message}"

@@ -29,8 +29,8 @@ class _Read(Generic[Answer]):
     answer: Answer | ApiError
 
     def is_valid(self, now: datetime) -> bool:
-        """Return True if the answer may be reused now."""
-        # The clock may have been set back since the request.
+        """Return True if the answer may be reused at the time `now`."""
+        # If the clock was set back, `now` may be before the request.
         return self.requested_at <= now < self.valid_until
 
 
@@ -45,8 +45,8 @@ class NamespaceCache(Generic[Answer]):
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, namespace: str) -> Answer:
-        """Return the answer about a namespace; raise ApiError if the API server refuses."""
-        # Only one caller at a time reads; those that wait find the answer in the cache.
+        """Return the answer about a namespace, cached or read anew; raise ApiError if the request failed."""
+        # One caller at a time reads each namespace; those that wait then find the answer in the cache.
         async with self._locks.setdefault(namespace, asyncio.Lock()):
             now = self._clock()
             self._reads = {name: read for name, read in self._reads.items() if read.is_valid(now)}
@@ -58,11 +58,12 @@ class NamespaceCache(Generic[Answer]):
         return answer
 
     async def _request(self, namespace: str, now: datetime) -> _Read[Answer]:
-        """Read the answer about a namespace."""
+        """Read the answer about a namespace, and determine until when it may be reused."""
         answer: Answer | ApiError
         try:
             answer = await self._read(namespace)
         except ApiError as error:
+            # Keep the error too, so that not every caller repeats a request that fails.
             answer = error
         read_at = self._clock()
         # The slower the requests, the longer the answer is reused.

@@ -18,7 +18,7 @@ from accelbench_operator.runs.summary import Summary, observe_result
 
 
 def owned_by_runs(class_name: str) -> tuple[Owned, ...]:
-    """Return the kinds of objects that runs of a class own."""
+    """Return the kinds of objects that the runs of a class own, and how to select and store them."""
     selector = f"{labels.MANAGED_BY}={labels.MANAGER},{labels.CLASS}={class_name},{labels.RUN_UID}"
     return (
         Owned(JOB, selector, observe_job),
@@ -41,7 +41,7 @@ class RunObjects:
     def __init__(
         self, store: Store, on_start: Callable[[ObservedJob, ObservedPod], None] = lambda _job, _pod: None
     ) -> None:
-        """Follow the store, and call `on_start` when a pod's container starts."""
+        """Subscribe to changes of the store, and call `on_start` when the runner's container of a pod starts."""
         self.store = store
         self._on_start = on_start
         self._removals: dict[Name, Removal] = {}
@@ -101,7 +101,7 @@ class RunObjects:
         return (stored for stored in self.store.all(RESULT.name) if isinstance(stored, Summary))
 
     def latest(self, maximum: int) -> tuple[tuple[Summary, ...], int]:
-        """Return the latest result of each case, and the number of omitted results.
+        """Return the latest result of each case, at most `maximum` in total, and the number of those left out.
 
         Until a result changes, the tuple is the same object.
         """
@@ -124,7 +124,7 @@ class RunObjects:
         return tuple(latest.values())
 
     def _on_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Handle a change of an object in the store."""
+        """Handle a change in the store; `before` is None for a new object, and `after` for a removed one."""
         changed = after or before
         if isinstance(changed, Summary):
             self._latest = None
@@ -132,7 +132,7 @@ class RunObjects:
             self._removals.pop(name_of(changed), None)
         elif isinstance(changed, ObservedPod):
             job = self.store.get(JOB.name, (changed.key.namespace, changed.job))
-            # Another Job may have had the same name.
+            # The pod may be that of an earlier Job with the same name.
             if not isinstance(job, ObservedJob) or job.key.uid != changed.job_uid:
                 return
             # Keep the reason of a pod that is gone: it explains the failure of its Job.
@@ -146,6 +146,6 @@ class RunObjects:
 
 
 def _storage_order(result: Summary) -> tuple[float, str]:
-    """Return a key by which a later result is greater: by the API server's clock, which no tenant sets."""
+    """Return a sort key that grows with the time of storage, by the API server's clock, which no tenant sets."""
     # Times are whole seconds, so the name decides between equal times.
     return result.created_timestamp, result.name

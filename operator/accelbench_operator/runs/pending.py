@@ -175,7 +175,7 @@ def gives_no_reason(pod: ObservedPod) -> bool:
 
 
 def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, event_message: str) -> str:
-    """Explain why the container of a pod does not run."""
+    """Explain why the container of a pod does not run yet."""
     if gives_no_reason(pod):
         return _explain_preparing(script, event_message)
     reason, _, message = pod.waiting.partition(": ")
@@ -185,7 +185,7 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None
     if reason == "SchedulingGated":
         return _sentence(Cause.GATED, pod=pod.key.name, cluster_message=message)
     if reason in IMAGE_REASONS:
-        # Without this beginning, the explanation is the same between two pulls as directly after a failed one.
+        # Without that beginning, the explanation does not change between a failed pull and the pause after it.
         pull_message = BETWEEN_PULLS.sub("", pod.waiting)
         return _sentence(Cause.IMAGE, profile=profile, cluster_message=pull_message)
     if reason in CONFIGURATION_REASONS:
@@ -194,7 +194,7 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None
 
 
 def _explain_preparing(script: ConfigMapKey | None, event_message: str) -> str:
-    """Explain that the node is preparing the pod."""
+    """Explain that the node is preparing the pod: it pulls images and mounts volumes."""
     cause = Cause.PREPARING_EVENT if event_message else Cause.PREPARING
     sentence = _sentence(cause, advice=_advice_on_missing_object(event_message), cluster_message=event_message)
     if script is None:
@@ -205,19 +205,19 @@ def _explain_preparing(script: ConfigMapKey | None, event_message: str) -> str:
 def _sentence(cause: Cause, *, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
     """Return the cause's sentence and a remedy.
 
-    `profile` and `facts` replace the placeholders in both.
+    `profile` and `facts` give the values of the placeholders in both. `advice` replaces the remedy of the cause.
     """
     if "cluster_message" in facts:
         facts["cluster_message"] = facts["cluster_message"].rstrip(". ")
     if profile:
-        facts |= _facts(profile)
+        facts |= _profile_facts(profile)
     remedy = advice.remedy if advice else cause.remedy
     sentences = [f"{template.format(**facts)}." for template in (cause.sentence, remedy) if template]
     return " ".join(sentences)
 
 
-def _facts(profile: Profile) -> dict[str, str]:
-    """Return the profile's values for placeholders in sentences."""
+def _profile_facts(profile: Profile) -> dict[str, str]:
+    """Return the profile's values for the placeholders in the texts of `Cause` and `Advice`."""
     chips = f"{profile.slice_chips} " if profile.slice_chips else ""
     return {
         "profile": profile.name,
@@ -232,7 +232,7 @@ def _facts(profile: Profile) -> dict[str, str]:
 
 
 def _advice_on_refusal(message: str) -> Advice | None:
-    """Return the most specific advice on a refusal by the API server."""
+    """Return the most specific advice on a refusal by the API server; None if there is none."""
     for advice in (Advice.QUOTA, Advice.LIMIT_RANGE, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY):
         if advice.contained_text in message:
             return advice
@@ -240,7 +240,7 @@ def _advice_on_refusal(message: str) -> Advice | None:
 
 
 def _advice_on_missing_object(message: str) -> Advice | None:
-    """Return the advice on a missing ConfigMap or Secret."""
+    """Return the advice on a missing ConfigMap or Secret; None if the message is about neither."""
     for advice in (Advice.CONFIG_MAP, Advice.SECRET):
         if advice.contained_text in message and "not found" in message:
             return advice
@@ -249,7 +249,7 @@ def _advice_on_missing_object(message: str) -> Advice | None:
 
 def _advice_on_scheduling(message: str, profile: Profile) -> Iterator[Advice]:
     """Yield the advice on the scheduler's message, the most specific first."""
-    # A resource's name ends with a letter or digit; a full stop after it ends the sentence.
+    # The name of a resource ends with a letter or a digit, so a full stop after it is not part of the name.
     lacking_resources = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", message)
     if profile.device_class and ("claim" in message or "device" in message):
         yield Advice.DEVICE_CLASS

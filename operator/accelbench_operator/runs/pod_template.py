@@ -36,7 +36,7 @@ def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
 
 
 def _merge_value(key: str, base: Any, patch: Any) -> Any:
-    """Return the merged value of a field that both templates have."""
+    """Return the merged value of a field that the runner's pod template (`base`) and the run's (`patch`) both have."""
     is_protected = key in _PROTECTED_FIELDS
     if key == "containers":
         return [merge_pod_template(container, _find_named(patch, container["name"])) for container in base]
@@ -60,7 +60,7 @@ def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
 
 
 def _fill_value(key: str, value: Any, default: Any) -> Any:
-    """Return the value of a field that the template and the defaults have, with the defaults that it lacks."""
+    """Return the template's value of a field, with those parts of the default value that it lacks."""
     if key == "containers":
         return [add_defaults(container, _find_named(default, container["name"])) for container in value]
     if key == "resources":
@@ -69,7 +69,9 @@ def _fill_value(key: str, value: Any, default: Any) -> Any:
         return add_defaults(value, default)
     if key in _MERGE_KEYS:
         return _merge_items(value, default, _MERGE_KEYS[key], base_wins=True)
-    return [*value, *default] if key in _APPENDED_DEFAULTS else value
+    if key in _APPENDED_DEFAULTS:
+        return [*value, *default]
+    return value
 
 
 def _quantities(resources: Mapping[str, Any]) -> Manifest:
@@ -83,7 +85,7 @@ def _guaranteed(quantities: Manifest) -> Manifest:
 
 
 def _device_claims(base: Mapping[str, Any], patch: Mapping[str, Any]) -> Manifest:
-    """Return the device claims of both `resources`, as the field `claims`."""
+    """Return the device claims of both `resources` as their field `claims`; empty if there are none."""
     claims = [*base.get("claims", ()), *patch.get("claims", ())]
     return {"claims": claims} if claims else {}
 
@@ -94,11 +96,11 @@ def _find_named(items: list[Manifest], name: str) -> Manifest:
 
 
 def _merge_items(base: list[Manifest], patch: list[Manifest], key: str, *, base_wins: bool) -> list[Manifest]:
-    """Merge two lists; the field `key` identifies an item.
+    """Merge two lists of items that their field `key` identifies.
 
-    If both have an item, `base_wins` decides which one is kept.
+    If both lists have an item, that of `base` is kept if `base_wins`, else that of `patch`.
     """
-    # An identifier can be a path, such as `/cache/` for `/cache`.
+    # An identifier can be a path, and `/cache/` is the same as `/cache`.
     patch_items = {posixpath.normpath(item[key]): item for item in patch}
     base_names = [posixpath.normpath(item[key]) for item in base]
     merged = list(base)

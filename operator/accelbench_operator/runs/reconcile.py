@@ -109,7 +109,7 @@ class Reconciler:
         """The latest counts of the cases of each run that has not finished."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
-        """Note a run that a watch reports; return True if the run needs a step."""
+        """Handle a run that a watch reports as new or changed; return True if the run needs a step."""
         if not self._is_of_this_operator(manifest, key.uid):
             self.deleted(key)
             return False
@@ -183,7 +183,7 @@ class Reconciler:
             self._case_counts[key] = status.cases
 
     async def _write_changes(self, key: Key, known: KnownRun) -> bool:
-        """Write the status if needed; return False if the run has changed or is gone."""
+        """Write the status if it has changed; return False if somebody else has changed or deleted the run."""
         if known.status == known.written_status:
             return True
         try:
@@ -245,7 +245,7 @@ class Reconciler:
         return loaded
 
     def _delay_write_until(self, known: KnownRun, now: datetime) -> datetime | None:
-        """Return when to write the status, if the write can wait."""
+        """Return until when to delay the write of the status; None to write it now, or if it has not changed."""
         if known.status == known.written_status or not differs_only_in_progress(known.written_status, known.status):
             known.unwritten_since = None
             return None
@@ -256,14 +256,14 @@ class Reconciler:
     async def _act(
         self, decision: Decision, plan: Plan | Refused | FinishedRun, observed: Observed, key: Key, version: str
     ) -> None:
-        """Carry out all actions, then raise the first error. `version` is that of the run."""
+        """Carry out all actions, then raise the first error. `version` is the resource version of the run."""
         first_error: Exception | None = None
         for action in decision.actions:
             try:
                 if isinstance(action, DeleteJob):
                     await self._applier.delete_job(action, key)
                 elif isinstance(action, DeleteRun):
-                    # Its time to live may have been prolonged just now.
+                    # With the version, this fails if the run was just changed: its time to live may be longer now.
                     await self._cluster.delete_run(key.namespace, key.name, key.uid, version)
                 elif isinstance(plan, Plan):
                     await self._applier.apply(action, plan, observed)
@@ -285,12 +285,15 @@ class Reconciler:
 
     async def _delete_jobs(self, key: Key) -> None:
         """Delete the Jobs of a run that is being deleted."""
-        # The cluster would delete them only after the run's finalizers.
+        # The garbage collector would delete them only once the finalizers of the run are removed.
         for job in self._objects.observed(key).jobs.values():
             await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
 
-    def cases(self, maximum: int) -> tuple[dict[tuple[str, ...], int], int]:
-        """Count the cases of unfinished runs, by (namespace, run, state), and the runs beyond `maximum`."""
+    def case_counts(self, maximum: int) -> tuple[dict[tuple[str, ...], int], int]:
+        """Return the case counts of at most `maximum` unfinished runs, and the number of other unfinished runs.
+
+        The counts are by (namespace, run, state).
+        """
         unfinished = [key for key in self._case_counts if self.phases[key] in UNFINISHED]
         shown = fair_share(unfinished, lambda key: key.namespace, maximum)
         counts: dict[tuple[str, ...], int] = {}
@@ -300,7 +303,7 @@ class Reconciler:
         return counts, len(unfinished) - len(shown)
 
     def running_case(self, pod: ObservedPod) -> RunningCase | None:
-        """Return the case that the pod measures; None if the pod is not that of an attempt in flight."""
+        """Return the case that the pod measures; None if the pod is of no recorded attempt of an unfinished run."""
         known = self._known.get(pod.owner)
         if known is None or not isinstance(known.plan, Plan) or not pod.job_uid:
             return None
@@ -315,7 +318,7 @@ class Reconciler:
 
     def _seconds_until_next_step(self, decision: Decision, write_at: datetime | None) -> float | None:
         """Return the seconds until the run's next step, if one is planned."""
-        # Other actions than deletions may have changed the store.
+        # Actions other than deletions may have changed the store, so decide again at once.
         if any(not isinstance(action, DeleteJob | DeleteRun) for action in decision.actions):
             return 0.0
         times = [time for time in (decision.requeue_at, write_at) if time is not None]
@@ -324,24 +327,26 @@ class Reconciler:
         return max(0.0, (min(times) - self._clock()).total_seconds())
 
     async def _write(self, key: Key, known: KnownRun) -> None:
-        """Write the status, then report failed attempts and transitions."""
+        """Write the status, then count new failures of attempts and create an Event for each transition."""
         before = known.written_status
         try:
-            await self._put(key, known, known.foreign_fields, known.status)
+            await self._put_status(key, known, known.foreign_fields, known.status)
         except (InvalidError, TooLargeError) as error:
             # The CRD may be of another release and lack a field, or the status may be too large for the API server.
             await self._post_event(key, Transition("Warning", "StatusRefused", error.message))
-            await self._put(key, known, {}, shortened_status(known.status))
+            await self._put_status(key, known, {}, shortened_status(known.status))
         for _, attempt in newly_failed(before, known.status):
             self._on_failed_attempt(attempt)
         for transition in transitions(before, known.status):
             await self._post_event(key, transition)
 
-    async def _put(self, key: Key, known: KnownRun, foreign: Manifest, status: BenchmarkRunStatus) -> None:
-        """Write the status with the `foreign` fields, and remember the stored version."""
-        document = dict(foreign) | status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    async def _put_status(
+        self, key: Key, known: KnownRun, foreign_fields: Manifest, status: BenchmarkRunStatus
+    ) -> None:
+        """Write the status and the fields of another release, then remember what the API server has stored."""
+        document = dict(foreign_fields) | status.model_dump(mode="json", by_alias=True, exclude_none=True)
         stored = await self._cluster.put_run_status(status_manifest(key, known.version, document))
-        # The API server drops fields that its CRD does not define.
+        # The API server may have dropped fields that its CRD does not define.
         written = status if stored["status"] == document else read_status(stored)
         known.version = stored["metadata"]["resourceVersion"]
         known.is_confirmed = True
@@ -353,7 +358,7 @@ class Reconciler:
         self._known.keep(key.uid, known)
 
     async def _post_event(self, key: Key, transition: Transition) -> None:
-        """Create an Event, and ignore errors of the API server."""
+        """Create an Event that reports a transition of the run, and ignore errors of the API server."""
         event = event_manifest(transition, key.namespace, key.name, key.uid, self._clock())
         # The Event may exist already, and no run depends on an Event.
         with contextlib.suppress(ApiError):
@@ -362,7 +367,7 @@ class Reconciler:
     def _plan(self, run: Manifest, runner: UsedRunner | None) -> Plan | Refused:
         """Return the plan of a run that has not finished, or why it is refused.
 
-        `runner` is that of the run's status; None if the run has not started.
+        `runner` is the one that the run's status records; None before the first step of the run.
         """
         try:
             return accept(
@@ -378,7 +383,7 @@ class Reconciler:
             return Refused((Problem("", message),))
 
     def _set_idle(self, key: Key, phase: str) -> None:
-        """Forget a finished run, except its phase."""
+        """Forget a finished run for which nothing is left to do, except its phase, which the metrics show."""
         self.phases[key] = phase
         self._case_counts.pop(key, None)
         self._idle.add(key)
@@ -386,7 +391,7 @@ class Reconciler:
         self._applier.forget(key.uid)
 
     def deleted(self, key: Key) -> None:
-        """Forget a run that is deleted or not for this operator."""
+        """Forget a run that is deleted, or that another operator reconciles."""
         self._known.forget(key.uid)
         self._applier.forget(key.uid)
         self._idle.discard(key)
@@ -395,7 +400,7 @@ class Reconciler:
         self._case_counts.pop(key, None)
 
     def reset(self) -> None:
-        """Forget all runs when this replica starts to lead: another may have acted on them."""
+        """Forget all runs when this replica becomes the leader: another replica may have acted on them."""
         self._known.forget_all()
         self._applier.forget_all()
 

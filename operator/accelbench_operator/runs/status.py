@@ -97,7 +97,7 @@ def before_refusal(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
 
 
 def with_generation(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
-    """Return the status with a new observed generation.
+    """Return the status with a new observed generation, also in the operator's own conditions.
 
     `kubectl wait` ignores conditions of an older generation.
     """
@@ -109,9 +109,9 @@ def with_generation(status: BenchmarkRunStatus, generation: int) -> BenchmarkRun
 
 
 def differs_only_in_progress(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> bool:
-    """Return True if only messages, locations and active time differ.
+    """Return True if only messages of conditions, the active time, and the Jobs' UIDs, pods, nodes and images differ.
 
-    These can be derived again from Jobs and pods, so their write can wait.
+    An operator that restarts derives these from Jobs and pods again, so their write can wait.
     """
     if len(before.attempts) != len(after.attempts) or len(before.conditions) != len(after.conditions):
         return False
@@ -131,7 +131,7 @@ def _without_progress(attempt: Attempt) -> Attempt:
 
 
 def shortened_status(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
-    """Return the status without comparisons and headline, and with short messages."""
+    """Return a smaller status: without comparisons and headline, and with short messages."""
     attempts = [
         attempt.model_copy(update={"message": _truncate(attempt.message, SHORT_MESSAGE)}) for attempt in status.attempts
     ]
@@ -174,7 +174,7 @@ def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, gene
 
 
 def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgress) -> BenchmarkRunStatus:
-    """Return the status of an accepted run."""
+    """Return the status of an accepted run, which may have finished."""
     generation = plan.metadata.generation
     done_cases = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured_cases)
     in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in done_cases]
@@ -227,7 +227,7 @@ def _results_in_order(plan: Plan, progress: RunProgress) -> list[Summary]:
 
 
 def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
-    """Return the different digests of the workload's file in the results."""
+    """Return the digests of the workload's file from the results, each once."""
     results = _results_in_order(plan, progress)
     return dict.fromkeys(result.source for result in results if result.source)
 
@@ -243,7 +243,7 @@ def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -
 
 
 def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
-    """Return the Succeeded condition of a finished run, with its most important reason."""
+    """Return the Succeeded condition of a finished run; if it is False, with the most important reason."""
     results = _results_in_order(plan, progress)
     if progress.stop and len(results) < len(plan.names):
         return ConditionState("False", progress.stop.reason, progress.stop.message)
@@ -261,9 +261,9 @@ def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
 
 
 def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
-    """Yield every reason that keeps a run from success, the most important first.
+    """Yield each possible reason why a run has not succeeded, the most important first, with sentences about cases.
 
-    The list of sentences is empty if the reason does not apply.
+    A reason that does not apply has no sentences.
     """
     failed = [attempt for attempt in progress.attempts if attempt.finished]
     yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in failed]
@@ -298,12 +298,14 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
 
 
 def _explain_incomplete(result: Summary) -> str:
+    """Return a sentence that says why a result is incomplete, and where to find more."""
     cause = result.shortcoming.rstrip(". ")
     measured = f"measured in part: {cause}" if cause else "measured in part"
     return f"{result.case}: {measured}; see BenchmarkResult {result.name} and its Job's log"
 
 
 def _why_invalid(result: Summary) -> str:
+    """Return why a result has no valid verdict: failed checks, or too few undisturbed rounds."""
     if result.failed_checks:
         reason = f"{', '.join(dict.fromkeys(result.failed_checks))} failed"
     elif result.rounds:
@@ -316,7 +318,10 @@ def _why_invalid(result: Summary) -> str:
 
 
 def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
-    """Yield a status row for each comparison, or reuse a known one."""
+    """Yield a row of `status.comparisons` for each comparison of a result; reuse rows from `known_rows`.
+
+    `known_rows` is by the names of result and variant.
+    """
     for comparison in result.comparisons:
         known_row = known_rows.get((result.name, comparison.variant))
         if known_row:
@@ -341,7 +346,7 @@ def _interval(comparison: Comparison) -> str | None:
 
 
 def _headline(plan: Plan, progress: RunProgress) -> str:
-    """Summarize the results of a run in one line."""
+    """Summarize the results of a run in one line: each variant's outcomes and speedups, then the observations."""
     results = _results_in_order(plan, progress)
     comparisons_by_variant: dict[str, list[tuple[str, Comparison]]] = {}
     observation_counts: Counter[str] = Counter()
@@ -361,9 +366,9 @@ def _headline(plan: Plan, progress: RunProgress) -> str:
 
 
 def _summarize_comparisons(comparisons: list[tuple[str, Comparison]]) -> str:
-    """Summarize a variant's comparisons in all cases.
+    """Summarize a variant's comparisons in all cases: how often each outcome occurs, and the range of speedups.
 
-    Each comparison comes with its outcome.
+    `comparisons` has the outcome of each comparison, and the comparison.
     """
     if len(comparisons) == 1:
         [(outcome, comparison)] = comparisons
@@ -386,14 +391,14 @@ def _summarize_comparisons(comparisons: list[tuple[str, Comparison]]) -> str:
 def _conditions(
     states: Mapping[ConditionType, ConditionState], status: BenchmarkRunStatus, now: datetime, generation: int
 ) -> tuple[Condition, ...]:
-    """Return the operator's conditions, then those of other programs."""
+    """Return the operator's conditions from `states`, then those that other programs have added to the status."""
     earlier_conditions = {condition.type: condition for condition in status.conditions}
     conditions = []
-    for kind, state in states.items():
-        earlier = earlier_conditions.get(kind)
+    for condition_type, state in states.items():
+        earlier = earlier_conditions.get(condition_type)
         has_same_status = earlier is not None and earlier.status == state.status
         condition = Condition(
-            type=kind,
+            type=condition_type,
             status=state.status,
             reason=state.reason,
             message=_truncate(state.message, MAXIMUM_MESSAGE),
@@ -406,7 +411,7 @@ def _conditions(
 
 
 def _first_few(sentences: list[str]) -> str:
-    """Return the first sentences, and the number of the others."""
+    """Join the first sentences, and add the number of the others."""
     first = "; ".join(sentences[:NAMED_CASES])
     remaining_count = len(sentences) - NAMED_CASES
     return f"{first}; and {remaining_count} more" if remaining_count > 0 else first

@@ -106,12 +106,12 @@ class Summary:
 
     @property
     def owner(self) -> str:
-        """Return the UID of the run."""
+        """Return the UID of the run, which the store treats as the owner of the result."""
         return self.run_uid
 
     @property
     def only_noisy(self) -> bool:
-        """Return True if every missing verdict is due to noise."""
+        """Return True if noise, which the run accepts, is the only reason why comparisons have no verdict."""
         return self.noisy and all(comparison.verdict or comparison.noisy for comparison in self.comparisons)
 
     @property
@@ -133,7 +133,7 @@ class Summary:
 
 
 def observe_result(body: Manifest) -> Summary | None:
-    """Return the summary of a BenchmarkResult, if it belongs to a run.
+    """Return the summary of a BenchmarkResult; None if it belongs to no run.
 
     Raise ValueError if the result is invalid.
     """
@@ -141,7 +141,7 @@ def observe_result(body: Manifest) -> Summary | None:
     if not run_uid:
         return None
     result = Result.model_validate(body["result"], extra="ignore")
-    # Labels can be changed, names cannot.
+    # The name proves that the result is of this run, because labels can be changed and names cannot.
     if key.name != result_name(result.case.origin.run, run_uid, result.case.name):
         return None
     expectations = body.get("expectations") or ()
@@ -185,15 +185,15 @@ def summarize(
         noisy=bool(result.noisy),
         variants=tuple(
             _summarize_variant(variant, has_failed=variant.name in failed_names)
-            for variant in _one_of_each(case, result.variants, lambda variant: variant.name)
+            for variant in _one_of_each(case, result.variants, variant_of=lambda variant: variant.name)
         ),
         comparisons=tuple(
             _summarize_comparison(comparison)
-            for comparison in _one_of_each(case, result.comparisons, lambda comparison: comparison.variant)
+            for comparison in _one_of_each(case, result.comparisons, variant_of=lambda comparison: comparison.variant)
         ),
         observations=tuple(
             shorten(headline, MAXIMUM_TEXT)
-            for _, headline in _one_of_each(case, _observed_headlines(result), lambda observed: observed[0])
+            for _, headline in _one_of_each(case, _observed_headlines(result), variant_of=lambda pair: pair[0])
         ),
         failed_checks=_failed_checks(result),
         checks_not_passed=_checks_not_passed(result),
@@ -208,7 +208,10 @@ def summarize(
 
 
 def _one_of_each(case: Case, entries: Iterable[Entry], variant_of: Callable[[Entry], str]) -> Iterator[Entry]:
-    """Yield the first entry about each variant of the case."""
+    """Yield the first entry about each variant of the case.
+
+    Any program may have written the result, so entries may repeat, or be about variants that the case does not have.
+    """
     names = {variant.name for variant in case.variants}
     for entry in entries:
         if variant_of(entry) in names:
@@ -217,7 +220,7 @@ def _one_of_each(case: Case, entries: Iterable[Entry], variant_of: Callable[[Ent
 
 
 def _observed_headlines(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield each variant's name with what was observed of it, or of its compilation."""
+    """Yield each variant's name with a line about its observations, or about its compilation."""
     for observations in result.observations:
         yield observations.variant, observations.headline
     for compiled in result.compiled:
@@ -225,14 +228,19 @@ def _observed_headlines(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _summarize_comparison(comparison: Comparison) -> Comparison:
-    """Return a comparison without its sentence, which only the result shows."""
+    """Return a comparison without its sentence, which only the BenchmarkResult shows, and with shortened texts."""
     invalid = tuple(shorten(check, MAXIMUM_NAME) for check in comparison.invalid[:MAXIMUM_CHECKS])
     baseline = shorten(comparison.baseline, MAXIMUM_NAME)
-    # Not a copy, which would have a set of field names of its own.
-    return Comparison(**{**dict(comparison), "sentence": "", "invalid": invalid, "baseline": baseline})
+    fields = dict(comparison) | {"sentence": "", "invalid": invalid, "baseline": baseline}
+    # Not `model_copy`: each copy would have a set of field names of its own, while new objects share one.
+    return Comparison(**fields)
 
 
 def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSummary:
+    """Return the summary of a variant.
+
+    Without `has_failed`, a failure only says that the compile target does not support the variant.
+    """
     reason = variant.failure.reason if variant.failure else None
     numbers: dict[str, float] = {}
     for field_name, number in MEASURED.items():
@@ -253,18 +261,20 @@ def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSu
 
 
 def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
-    """Return the name, outcome and count of checks that did not pass."""
+    """Return the name, outcome and number of the checks that did not pass."""
     counts = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
     first_counts = sorted(counts.items())[:MAXIMUM_CHECKS]
     return tuple((shorten(name, MAXIMUM_NAME), outcome, count) for (name, outcome), count in first_counts)
 
 
 def _failed_checks(result: Result) -> tuple[str, ...]:
-    """Return the names of failed checks; a name can repeat."""
+    """Return the names of failed checks, each as often as the check failed."""
     counts = Counter(check.name for check in result.certificate.checks if check.outcome == "failed")
-    # A check fails at most once for each variant.
-    kept = ((shorten(name, MAXIMUM_NAME), min(count, MAXIMUM_VARIANTS)) for name, count in counts.items())
-    return tuple(name for name, count in itertools.islice(kept, MAXIMUM_CHECKS) for _ in range(count))
+    names: list[str] = []
+    for name, count in itertools.islice(counts.items(), MAXIMUM_CHECKS):
+        # A check fails at most once for each variant.
+        names += [shorten(name, MAXIMUM_NAME)] * min(count, MAXIMUM_VARIANTS)
+    return tuple(names)
 
 
 def _optional_float(text: str | None) -> float | None:

@@ -40,7 +40,7 @@ class Limit:
     """For docs: the limit if neither the policy nor `duration` sets one."""
 
     def maximum_time(self, policy: RunPolicy) -> timedelta | None:
-        """Return the maximum time from the run's policy, else the default."""
+        """Return the maximum time of the wait: from the run's policy, else the default; None if there is no limit."""
         policy_seconds: int | None = getattr(policy, self.policy) if self.policy else None
         return self.duration if policy_seconds is None else timedelta(seconds=policy_seconds)
 
@@ -162,7 +162,7 @@ class Wait(Enum):
 
     @property
     def default_limit(self) -> timedelta:
-        """Return the maximum time for a run whose policy sets none."""
+        """Return the maximum time of this wait for a run whose policy does not set it."""
         if self.limit.duration is None:
             raise ValueError(f"Wait.{self.name} has no duration")
         return self.limit.duration
@@ -178,9 +178,9 @@ def retry_delay(retries: int) -> timedelta:
 
 
 def next_events_read(since: datetime, reads: int) -> datetime:
-    """Return when to read Events again, after `reads` reads.
+    """Return when to read Events again, after `reads` reads of which the first was at `since`.
 
-    `since` is the time of the first read.
+    The pause after the first read is `DELAY_BEFORE_FIRST_READ`, and each later pause is twice as long.
     """
-    # The sum of the pauses 1, 2, 4, ... after n reads is 2**n - 1.
+    # After n reads, the sum of the pauses 1, 2, 4, ... is 2**n - 1.
     return since + DELAY_BEFORE_FIRST_READ * ((1 << reads) - 1)
