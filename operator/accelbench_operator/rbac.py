@@ -16,7 +16,7 @@ class Permission:
     reason: str
 
     def to_manifest(self) -> dict[str, list[str]]:
-        """Return the rule as RBAC writes it."""
+        """Return the permission as an entry of `rules` in a Role."""
         return {"apiGroups": [self.group], "resources": [self.resource], "verbs": list(self.verbs)}
 
 

@@ -207,7 +207,7 @@ def no_answer() -> Provoked:
     world = World().ended().refuse("list_pods", UnreachableError(0, "no route to host"))
     world.cluster.pods.clear()
     since = world.refused()
-    return Provoked(world, "cannot find out what became of it: no route to host", Wait.LOOK.default_limit, since)
+    return Provoked(world, "cannot find out what became of it: no route to host", Wait.FIND_POD.default_limit, since)
 
 
 def no_answer_on_the_result() -> Provoked:
@@ -287,7 +287,7 @@ PROVOKED: Mapping[Wait, Callable[[], Provoked]] = {
     Wait.LIMIT_RANGE: forbidden_by_a_limit_range,
     Wait.START: a_silent_node,
     Wait.END_OF_POD: a_pod_that_stays,
-    Wait.LOOK: no_answer,
+    Wait.FIND_POD: no_answer,
     Wait.RESULT: no_answer_on_the_result,
     Wait.READ_LOG: a_log_that_is_refused,
     Wait.STORE_RESULT: a_result_that_is_refused,

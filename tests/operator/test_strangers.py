@@ -255,6 +255,6 @@ def test_a_job_that_lost_its_owner_ends_the_case_in_the_end(world: World) -> Non
             world.do(Collect(known, ALL_RETRIES), observe())
     assert world.failures() == []
 
-    world.cluster.advance(Wait.LOOK.default_limit)
+    world.cluster.advance(Wait.FIND_POD.default_limit)
     world.do(Collect(known, ALL_RETRIES), observe())
     assert world.failures() == ["ResultLost"]

@@ -16,7 +16,7 @@ from operator_world.simulated_time import SimulatedTime
 
 MOST_REQUESTS = 3000
 """Within a minute, of all replicas: one that is killed every two seconds makes a thousand, one that loops, 4000."""
-PATIENT = (Wait.END_OF_POD, Wait.LOOK, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT, Wait.RETRY)
+PATIENT = (Wait.END_OF_POD, Wait.FIND_POD, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT, Wait.RETRY)
 """What an attempt can wait for, beside its start and its pod."""
 SLACK = timedelta(minutes=30)
 """For what a run waits for others: a new leader, a list, 16 workers."""

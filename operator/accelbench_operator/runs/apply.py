@@ -215,10 +215,10 @@ class Applier:
         """Store the result of an attempt that has ended, or note its failure."""
         attempt, job = action.attempt, action.attempt.job
         try:
-            with self._record_obstacle(Wait.LOOK, plan, job):
+            with self._record_obstacle(Wait.FIND_POD, plan, job):
                 pod_or_failure = await self._ended_pod(attempt, plan, observed)
         except (ApiError, ForeignObjectError) as error:
-            if not self._may_give_up(Wait.LOOK, plan, job):
+            if not self._may_give_up(Wait.FIND_POD, plan, job):
                 raise
             pod_or_failure = unknown_end(_error_message(error))
         # None means that the store was outdated: the next step decides again.
@@ -339,7 +339,7 @@ class Applier:
             raise
 
     async def _pod_exists(self, pod: ObservedPod, job: str) -> bool:
-        """Return True if the API server still has the pod, by UID."""
+        """Return True if the API server still has the pod with this UID."""
         bodies = await self._cluster.list_pods(pod.key.namespace, job)
         return any(body["metadata"]["uid"] == pod.key.uid for body in bodies)
 

@@ -149,7 +149,7 @@ def _readmitted_state(
 def _problem_after_end(attempt: Attempt, pod: ObservedPod | None, observed: Observed) -> str:
     """Return the problem that delays the result of an attempt that has ended; empty if there is none."""
     obstacle = observed.obstacles.get(attempt.job)
-    waits_after_end = {Wait.LOOK, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT}
+    waits_after_end = {Wait.FIND_POD, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT}
     if obstacle and obstacle.wait in waits_after_end and obstacle.should_report:
         return f"{attempt.case}: {obstacle}"
     if pod and not pod.is_over and pod.still_running:

@@ -61,19 +61,23 @@ def _note_on_other_containers(pod: ObservedPod) -> str:
 def _read_outcome(
     case: Case, pod: ObservedPod, log: LogDocuments | None, retries: Collection[RetryLimit], now: str
 ) -> Result | AttemptFailure:
-    """Return the result of an attempt at `case`, or its failure, from the pod and its log."""
+    """Return the first of these that exists: the result, a checkpoint of a killed runner, a result from the headline.
+
+    Otherwise return a failure. If no other attempt can follow, an interrupted result or the last checkpoint is
+    returned instead of the failure.
+    """
     documents = log or LogDocuments()
     headline = read_headline(case, pod.message)
     log_state = _describe_log(log)
     result = _delivered_result(case, headline, documents)
-    # A runner that has used all its time gets no more, so an incomplete result is accepted.
+    # If the runner has used all its time, its incomplete result is accepted: another attempt would get no more time.
     was_interrupted = result is not None and not result.complete and not _ran_overtime(pod, case)
     if was_interrupted:
         failure = pod_interrupted(pod)
     else:
         failure = without_result(pod, headline.message if headline else "", log_state)
-    is_last = failure.reason.retry_limit not in retries
-    if result is not None and (is_last or not was_interrupted):
+    is_last_attempt = failure.reason.retry_limit not in retries
+    if result is not None and (is_last_attempt or not was_interrupted):
         return _with_notes(result, *documents.problems)
     partial_result = result or _if_of_this_attempt(case, documents.latest("checkpoint"))
     if result is None and headline is not None:
@@ -82,9 +86,9 @@ def _read_outcome(
             return _with_notes(result_of_kill, *documents.problems)
         # After a deletion or an eviction, another attempt gives a better result than the headline can.
         was_removed = pod.deletion_time or removal_of(pod)
-        if headline.state == "finished" and (is_last or not was_removed):
+        if headline.state == "finished" and (is_last_attempt or not was_removed):
             return _from_headline(case, headline, log_state, now)
-    if partial_result is not None and is_last:
+    if partial_result is not None and is_last_attempt:
         partial = partial_result.model_copy(update={"complete": False, "stopped": StopReason.INTERRUPTED})
         return _with_notes(partial, f"only the rounds before the end of the attempt: {failure}", *documents.problems)
     return failure

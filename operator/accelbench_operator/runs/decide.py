@@ -406,7 +406,7 @@ def _unneeded_jobs(
 
 
 def _delete_job(job: ObservedJob, observed: Observed) -> DeleteJob:
-    """Return the deletion of a Job, which requires that the result of its case, if there is one, is still stored."""
+    """Return the deletion of a Job; if its case has a result, that must still be stored when the Job is deleted."""
     result = observed.results.get(job.case)
     return DeleteJob(job.key.name, job.key.uid, result.name if result else None)
 

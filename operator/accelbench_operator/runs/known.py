@@ -151,7 +151,7 @@ class KnownRuns:
         return self._runs.get(uid)
 
     def keep(self, uid: str, run: KnownRun) -> None:
-        """Remember a run, and its resource version if this process has read or written that itself."""
+        """Remember a run, and also its resource version if that comes from a request instead of a watch."""
         self._runs.put(uid, run, run.bytes)
         if run.is_confirmed:
             versions = self._versions.setdefault(uid, [])

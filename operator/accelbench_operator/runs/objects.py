@@ -56,7 +56,7 @@ class RunObjects:
         results: dict[str, Summary] = {}
         removals: dict[str, Removal] = {}
         for stored in self.store.owned(run.uid):
-            # A copy in another namespace may keep the run's labels.
+            # An object that somebody copied into another namespace may still have the run's labels.
             if stored.key.namespace != run.namespace:
                 continue
             if isinstance(stored, ObservedJob):

@@ -126,7 +126,7 @@ def explain_still_running(pod: ObservedPod) -> str:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Return the time of a Kubernetes timestamp, if there is one."""
+    """Return the time of a Kubernetes timestamp; None if there is none."""
     return datetime.fromisoformat(text) if text else None
 
 
@@ -254,7 +254,7 @@ def created_at(metadata: Manifest) -> datetime:
 
 
 def describe(entry: Manifest | None) -> str:
-    """Return `Reason: message` of a condition, a container's state or an Event."""
+    """Return `Reason: message` of a condition, a container's state or an Event; empty if it has no reason."""
     if not entry or not entry.get("reason"):
         return ""
     message = entry.get("message", "")
@@ -262,5 +262,5 @@ def describe(entry: Manifest | None) -> str:
 
 
 def _text(text: str | None, maximum: int = MAXIMUM_TEXT) -> str:
-    """Return a text of a cluster's object, shortened."""
+    """Return a text of an object in the cluster, shortened to at most `maximum` characters; empty for None."""
     return shorten(text or "", maximum)

@@ -161,7 +161,7 @@ def summarize(
 ) -> Summary:
     """Return the summary of a result.
 
-    `not_met` has a sentence for each expectation that is not met.
+    `not_met` has a sentence for each expectation of the run that the result does not meet.
     """
     result = redact_invalid(result)  # without timings of variants that a check rejects
     case = result.case

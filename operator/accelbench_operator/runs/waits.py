@@ -94,7 +94,7 @@ class Wait(Enum):
         _PAST_ITS_TIME,
         AttemptReason.NODE_LOST,
     )
-    LOOK = (
+    FIND_POD = (
         "the API server, to say what became of a Job or a pod",
         "cannot find out what became of it",
         Limit(timedelta(minutes=30), tries=MINIMUM_TRIES),
