@@ -75,8 +75,8 @@ class Sizes(Protocol):
 
 
 def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every weight by its name."""
-    width, hidden = sizes.width, transformer.WIDER * sizes.width
+    """Return the shape of every weight of the decoder, by name; weights of all blocks are stacked."""
+    width, hidden = sizes.width, transformer.HIDDEN_RATIO * sizes.width
     block_shapes = {
         **dict.fromkeys(QUERIES_KEYS_VALUES, (width, width)),
         "project": (width, width),
@@ -107,20 +107,20 @@ def count_weights(sizes: Sizes) -> int:
     return blocks + embedding_and_head + positions + last_gain
 
 
-def check_type(name: str) -> None:
-    """Raise ValueError for the type float16, as NumPy or PyTorch names it."""
-    if name.endswith("float16") and not name.endswith("bfloat16"):
+def reject_float16(type_name: str) -> None:
+    """Raise ValueError if the type is float16; `type_name` is as NumPy or PyTorch writes it."""
+    if type_name.endswith("float16") and not type_name.endswith("bfloat16"):
         raise ValueError("the squares of gradients are zero in float16: train in bfloat16 or in float32")
 
 
-def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
-    """Draw normally distributed weights by the names of `shapes`; gains are near 1, all other weights near 0."""
+def draw_weights(sizes: Sizes, rng: "Generator") -> NamedArrays:
+    """Draw normally distributed weights, named as in `shapes`; gains are near 1, all other weights near 0."""
     residual_scale = 1 / math.sqrt(2 * sizes.layers)  # so that x keeps its scale: each layer adds two products
     deviations = {  # standard deviations; 0.02 for embeddings and gains
         **dict.fromkeys(QUERIES_KEYS_VALUES, 1 / math.sqrt(sizes.width)),
         "project": residual_scale / math.sqrt(sizes.width),
         "expand": 1 / math.sqrt(sizes.width),
-        "contract": residual_scale / math.sqrt(transformer.WIDER * sizes.width),
+        "contract": residual_scale / math.sqrt(transformer.HIDDEN_RATIO * sizes.width),
         "head": 1 / math.sqrt(sizes.width),
     }
     weights = {}
@@ -131,10 +131,10 @@ def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
 
 
 def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Sizes) -> tuple[Array, dict[str, Array]]:
-    """Return the mean cross-entropy and its gradients by all weights, in NumPy.
+    """Return the mean cross-entropy, and its gradient with respect to each weight, in NumPy.
 
-    `w` has the weights by the names of `shapes`. `targets` are the next tokens; both arrays are (batch, sequence). A
-    name `d_x` stands for the gradient of the loss by x.
+    `w` has the weights, named as in `shapes`. `targets` are the tokens that follow `tokens`; both are (batch,
+    sequence). A name `d_x` stands for the gradient of the loss with respect to x.
     """
     import numpy as np
 
@@ -153,7 +153,7 @@ def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Siz
     block_gradients: list[dict[str, Array]] = []  # from the first block to the last
     for backward in reversed(backward_functions):
         d_x, gradients = backward(d_x)
-        # The block has these three matrices side by side, as `attend`.
+        # The block has the matrices of queries, keys and values side by side, as `attend`.
         gradients["query"], gradients["key"], gradients["value"] = np.split(gradients["attend"], 3, -1)
         block_gradients.insert(0, gradients)
     weight_gradients = {"positions": d_x.sum(0), "gain": d_gain}
@@ -172,7 +172,7 @@ def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Siz
 def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
     """Return the weights of one layer by the names that `_transformer` uses, with biases of zero.
 
-    There, the matrices for queries, keys and values are a single array, `attend`.
+    In `_transformer`, the matrices of queries, keys and values are a single array, `attend`.
     """
     import numpy as np
 
@@ -183,12 +183,12 @@ def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
 
 
 def train(
-    start: NamedArrays, batch: NamedArrays, sizes: Sizes, learning_rate: float, steps: int
+    initial_weights: NamedArrays, batch: NamedArrays, sizes: Sizes, learning_rate: float, steps: int
 ) -> tuple[dict[str, Array], Array]:
     """Train in NumPy by AdamW on the same batch for `steps` steps; return the weights and the last loss."""
     import numpy as np
 
-    w, loss = dict(start), np.zeros(())
+    w, loss = dict(initial_weights), np.zeros(())
     m = {name: np.zeros_like(array) for name, array in w.items()}  # first moments
     v = dict(m)  # second moments
     for t in range(1, steps + 1):  # Loshchilov and Hutter 2019, algorithm 2

@@ -25,8 +25,8 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
     """Apply causal attention, then a perceptron, each after layer normalisation and added to its input."""
 
     def __init__(self, sizes: decoder.Sizes, options: Mapping[str, Any]) -> None:
-        """Create the layers; `options` are arguments of all nnx layers, such as `dtype`."""
-        width, hidden = sizes.width, transformer.WIDER * sizes.width
+        """Create the layers of the block; `options` are arguments of every nnx layer, such as `dtype`."""
+        width, hidden = sizes.width, transformer.HIDDEN_RATIO * sizes.width
         self.heads = sizes.heads
         self.gain1 = _normalisation(width, options)
         self.query, self.key, self.value = (nnx.Linear(width, width, use_bias=False, **options) for _ in range(3))
@@ -38,7 +38,7 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
     def __call__(self, x: Any) -> Any:
         """Apply the block to x (batch, sequence, width).
 
-        Inside, the mesh axis `tensor` divides heads and hidden units; outside, it divides the sequence.
+        The mesh axis `tensor` divides heads and hidden units inside the block, and the sequence between blocks.
         """
         batch, sequence, _ = x.shape
         normalised = self.gain1(x)
@@ -60,7 +60,7 @@ class Decoder(nnx.Module):  # type: ignore[misc]
     """
 
     def __init__(self, sizes: decoder.Sizes, dtype: Any, *, scanned: bool, recomputed: bool) -> None:
-        """Create the layers with weights of the type `dtype`."""
+        """Create the layers with weights of type `dtype`; if `scanned`, one block has the stacked weights of all."""
         rngs = nnx.Rngs(0)
         options = {"dtype": dtype, "param_dtype": dtype, "rngs": rngs}
         self.embed = nnx.Embed(sizes.vocabulary, sizes.width, **options)
@@ -78,7 +78,7 @@ class Decoder(nnx.Module):  # type: ignore[misc]
     def __call__(self, tokens: Any) -> Any:
         """Return logits (batch, sequence, words) from tokens (batch, sequence).
 
-        To save memory, `recomputed` computes activations again in the backward pass.
+        If `recomputed`, the backward pass computes activations again, which saves memory.
         """
         x = _constrain_sharding(self.embed(tokens) + self.positions.embedding, BATCH, "tensor")
 
@@ -114,7 +114,7 @@ def _normalisation(width: int, options: Mapping[str, Any]) -> nnx.LayerNorm:
 
 
 def _constrain_sharding(x: Any, *axes: Any) -> Any:
-    """Return x, which the compiler has to shard over these mesh axes, one (or a tuple, or None) for each dimension."""
+    """Make the compiler shard x over `axes`: for each dimension a mesh axis, a tuple of mesh axes, or None."""
     if jax.sharding.get_abstract_mesh().empty:  # a single device
         return x
     return jax.lax.with_sharding_constraint(x, PartitionSpec(*axes))
@@ -132,7 +132,7 @@ class Training:
         self, sizes: decoder.Sizes, dtype: Any, learning_rate: float, *, scanned: bool, recomputed: bool
     ) -> None:
         """Create the decoder's graph and the optimizer, without weights."""
-        decoder.check_type(str(dtype))
+        decoder.reject_float16(str(dtype))
         self._sizes, self._scanned = sizes, scanned
         # eval_shape computes only shapes: random weights would be overwritten.
         self._graph, self._weight_shapes = nnx.split(
@@ -145,21 +145,21 @@ class Training:
     def state(self, arrays: Mapping[str, Any], put: Callable[[Any], Any]) -> tuple[Any, Any]:
         """Return the state of a step: the decoder's weights, and the optimizer's state for them.
 
-        `arrays` are weights by the names of `decoder.shapes`; `put` places each on the device.
+        `arrays` are weights, named as in `decoder.shapes`; `put` places an array on the device.
         """
 
         def weights_of(name: str, layer: int | None) -> Any:
-            """Return a weight, or the part of one layer, on the device."""
+            """Return a weight, or one layer's part of the weight, on the device."""
             return put(arrays[name] if layer is None else arrays[name][layer])
 
         weights = self._tree_of_weights(weights_of)
         return weights, self._optimizer.init(weights)
 
     def axes(self) -> tuple[Any, Any]:
-        """Return the tree of `state` with mesh axes instead of arrays."""
+        """Return a tree like the state, with the mesh axes that divide each array in place of the array."""
 
         def axes_of(name: str, layer: int | None) -> PartitionSpec:
-            """Return the mesh axes of a weight, or of the part of one layer."""
+            """Return the mesh axes that divide a weight, or one layer's part of the weight."""
             is_stacked = layer is None and name in decoder.IN_BLOCKS
             layer_axes = decoder.MESH_AXES[name]
             # The first dimension of stacked weights, the layers, is not divided.
@@ -177,7 +177,7 @@ class Training:
         return weights, moments
 
     def loss(self, weights: Any, batch: Any) -> Any:
-        """Return the mean cross-entropy of the next words, `targets` (batch, sequence)."""
+        """Return the mean cross-entropy of predicting each token's next token; `targets` are (batch, sequence)."""
         logits = nnx.merge(self._graph, weights)(batch["tokens"])
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["targets"]).mean()
 
@@ -189,7 +189,7 @@ class Training:
         return (optax.apply_updates(weights, updates), moments), loss
 
     def export(self, state: Any, loss: Any) -> dict[str, Any]:
-        """Return the loss, and all weights by the names of `decoder.shapes`."""
+        """Return the loss and all weights, named as in `decoder.shapes`."""
         weights, _optimizer_state = state
         tree = nnx.to_pure_dict(weights)
         blocks = tree["blocks"]
@@ -205,9 +205,9 @@ class Training:
         return {**exported, "loss": loss}
 
     def _tree_of_weights(self, value_of: Callable[[str, int | None], Any]) -> Any:
-        """Return the tree of the decoder's weights, with `value_of(name, layer)` in place of each weight.
+        """Return a tree like the decoder's weights, with `value_of(name, layer)` in place of each weight.
 
-        `name` is one of `decoder.shapes`. `layer` is None outside the blocks, and for stacked weights.
+        Names are those of `decoder.shapes`. `layer` is None for weights outside the blocks, and for stacked weights.
         """
         tree: dict[Any, Any] = {}
         for name in decoder.OUTSIDE:
@@ -224,12 +224,12 @@ class Training:
 
     @staticmethod
     def _tree_of_block(value_of: Callable[[str, int | None], Any], layer: int | None) -> dict[str, Any]:
-        """Return the tree of one block's weights, or of the stacked weights of all blocks if `layer` is None."""
+        """Return the part of `_tree_of_weights` for one block or, if `layer` is None, for all blocks stacked."""
         return {name: {_attribute(name): value_of(name, layer)} for name in decoder.IN_BLOCKS}
 
 
 def _attribute(name: str) -> str:
-    """Return the attribute of an nnx layer that holds its weights; `name` is one of `decoder.shapes`."""
+    """Return the attribute in which an nnx layer keeps the weights that `decoder.shapes` calls `name`."""
     if name in ("embed", "positions"):
         return "embedding"
     return "scale" if name in SCALES else "kernel"

@@ -16,9 +16,9 @@ class Block(nn.Module):  # type: ignore[misc]  # torch has no types here
     """Apply causal attention, then a perceptron, each after layer normalisation and added to its input."""
 
     def __init__(self, sizes: decoder.Sizes) -> None:
-        """Create the layers; `build` sets their weights."""
+        """Create the layers; the function `build` sets their weights."""
         super().__init__()
-        width, hidden = sizes.width, transformer.WIDER * sizes.width
+        width, hidden = sizes.width, transformer.HIDDEN_RATIO * sizes.width
         self.heads = sizes.heads
         self.gain1 = nn.LayerNorm(width, eps=transformer.EPSILON, bias=False)
         self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
@@ -47,7 +47,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
     """
 
     def __init__(self, sizes: decoder.Sizes, *, recomputed: bool) -> None:
-        """Create the layers; `build` sets their weights."""
+        """Create the layers; the function `build` sets their weights."""
         super().__init__()
         self.recomputed = recomputed
         self.embed = nn.Embedding(sizes.vocabulary, sizes.width)
@@ -59,7 +59,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
     def forward(self, tokens: Any) -> Any:
         """Return logits (batch, sequence, words) from tokens (batch, sequence).
 
-        To save memory, `recomputed` computes activations again in the backward pass.
+        If `recomputed`, the backward pass computes activations again, which saves memory.
         """
         x = self.embed(tokens) + self.positions.weight
         for block in self.blocks:
@@ -68,8 +68,8 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 
 def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], Any], *, recomputed: bool) -> Decoder:
-    """Build the decoder with weights named as in `decoder.shapes`. `put` places an array on the device."""
-    decoder.check_type(str(put(arrays["gain"]).dtype))
+    """Build the decoder with `arrays` as weights, named as in `decoder.shapes`; `put` places arrays on the device."""
+    decoder.reject_float16(str(put(arrays["gain"]).dtype))
     # The device `meta` draws no random weights: they would be overwritten.
     with torch.device("meta"):
         model = Decoder(sizes, recomputed=recomputed)
@@ -85,7 +85,7 @@ def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], 
 
 
 def adamw(model: Decoder, learning_rate: float) -> torch.optim.AdamW:
-    """Create torch.optim.AdamW for all weights of the model; PyTorch chooses its implementation."""
+    """Create torch.optim.AdamW for all weights of the model, with PyTorch's default implementation."""
     betas = (decoder.BETA1, decoder.BETA2)
     return torch.optim.AdamW(
         model.parameters(), lr=learning_rate, betas=betas, eps=decoder.EPSILON, weight_decay=decoder.DECAY
@@ -93,12 +93,12 @@ def adamw(model: Decoder, learning_rate: float) -> torch.optim.AdamW:
 
 
 def loss_of(model: Decoder, batch: Any) -> Any:
-    """Return the mean cross-entropy of the next words, `targets` (batch, sequence)."""
+    """Return the mean cross-entropy of predicting each token's next token; `targets` are (batch, sequence)."""
     return functional.cross_entropy(model(batch["tokens"]).flatten(0, 1), batch["targets"].flatten())
 
 
 def weights_by_name(model: Decoder, *, tied: bool) -> dict[str, Any]:
-    """Return the weights by the names of `decoder.shapes`."""
+    """Return the model's weights, named as in `decoder.shapes`, with those of all blocks stacked."""
     weights = {}
     for name in decoder.OUTSIDE:
         if not (tied and name == "head"):  # a tied head uses the embedding's weights
@@ -109,11 +109,11 @@ def weights_by_name(model: Decoder, *, tied: bool) -> dict[str, Any]:
 
 
 def _set_weights(module: Any, weights: Any) -> None:
-    """Set the module's weights; those of a linear layer come as (in, out)."""
+    """Set the module's weights; those of a linear layer are given as (in, out), and PyTorch stores (out, in)."""
     module.weight = nn.Parameter(weights.T.contiguous() if isinstance(module, nn.Linear) else weights)
 
 
 def _get_weights(module: Any) -> Any:
-    """Return the module's weights; those of a linear layer as (in, out)."""
+    """Return the module's weights; those of a linear layer as (in, out), although PyTorch stores (out, in)."""
     weights = module.weight.detach()
     return weights.T if isinstance(module, nn.Linear) else weights

@@ -59,7 +59,7 @@ class DeepNetwork(Workload):
         learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
 
     def frozen_layers(self, parameters: Any) -> int:
-        """Return the number of frozen layers; a subclass may freeze the first ones."""
+        """Return how many of the first layers are not trained: none, unless a subclass freezes some."""
         del parameters
         return 0
 
@@ -69,7 +69,7 @@ class DeepNetwork(Workload):
         return Measure(parity_units=3, differentiates=True)
 
     def arrays(self, parameters: Any, rng: "Generator") -> Arrays:
-        """Draw weights, biases, and standard normal inputs and targets (batch, width)."""
+        """Draw the weights and biases of each layer, and standard normal inputs and targets (batch, width)."""
         width = parameters.width
         state = {}
         for index in range(parameters.layers):
@@ -96,7 +96,7 @@ class DeepNetwork(Workload):
             for index in reversed(range(self.frozen_layers(parameters), len(layers))):
                 layer = layers[index]
                 d_before_tanh = d_outputs * (1 - activations[index + 1] ** 2)
-                d_outputs = d_before_tanh @ layer["weights"].T  # gradient by the outputs of the layer below
+                d_outputs = d_before_tanh @ layer["weights"].T  # gradient of the outputs of the layer below
                 layer["weights"] = layer["weights"] - rate * activations[index].T @ d_before_tanh
                 layer["biases"] = layer["biases"] - rate * d_before_tanh.sum(0)
         return {**as_state(layers), "loss": np.asarray(loss)}
@@ -123,7 +123,7 @@ class DeepNetwork(Workload):
         return Cost(flops=products + elementwise + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Any) -> Operations | None:
-        """Count the matrix products of a step; compilers turn small ones into sums."""
+        """Count the matrix products of a step, unless they are so small that compilers turn them into sums."""
         if min(parameters.batch, parameters.width) < SMALLEST_PRODUCT:
             return None
         trained_layers = parameters.layers - self.frozen_layers(parameters)
@@ -187,9 +187,9 @@ def torch_training(
     *,
     clear_all: bool = False,
 ) -> Program:
-    """Return a program that trains `trained_parameters`, those of the model or some of them, by torch.optim.SGD.
+    """Return a program that trains `trained_parameters`, all or some of the model's, by torch.optim.SGD.
 
-    If `clear_all`, each step clears the gradients of the whole model.
+    If `clear_all`, each step clears the gradients of the whole model, not only the trained ones.
     """
     import torch
 

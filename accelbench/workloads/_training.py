@@ -15,7 +15,7 @@ Step = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def optax_step(loss_of: Loss, optimizer: Any) -> Step:
-    """Return a training step in JAX; its state is (weights, optimizer state). The caller should donate the state."""
+    """Return a JAX training step whose state is (weights, optimizer state); the caller should donate this state."""
     import jax
     import optax
 
@@ -37,9 +37,9 @@ def jit_donating(program: Program) -> Program:
 
 
 def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Step:
-    """Return a training step in PyTorch; its state is (model, optimizer).
+    """Return a PyTorch training step whose state is (model, optimizer).
 
-    If `clear_all`, it clears the gradients of the whole model.
+    If `clear_all`, each step clears the gradients of the whole model, not only of what the optimizer updates.
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
@@ -73,8 +73,8 @@ def torch_program(
 ) -> Program:
     """Return a program that trains `model` by gradient descent.
 
-    `export_weights` maps the model's tensors to arrays with the names of the reference. `compiled` is the part under
-    torch.compile: `loss` with its backward pass, the optimizer's `step` as well, or the `whole` step in one graph.
+    `export_weights` maps the model's tensors to arrays with the names that `reference` uses. `compiled` says what
+    torch.compile compiles: the `loss` with its backward pass, the optimizer's `step` too, or the `whole` step at once.
     """
     import torch
 
@@ -84,7 +84,7 @@ def torch_program(
     if compiled == "whole":
 
         def loss_of_tensors(tensors: Tensors, batch: Any) -> Any:
-            """Return the model's loss with these tensors as its parameters."""
+            """Return the loss of the model with `tensors` in place of the model's own parameters."""
 
             def apply_model(inputs: Any) -> Any:
                 return torch.func.functional_call(model, dict(tensors), (inputs,))
@@ -112,7 +112,7 @@ def torch_program(
 
 
 def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
-    """Return a step of gradient descent, compiled as one graph. Its state is the weights, tensors by name."""
+    """Return a step of gradient descent, compiled as one graph, whose state is the weights: tensors by name."""
     import torch
 
     def step(weights: Any, batch: Any) -> tuple[Any, Any]:
@@ -128,9 +128,9 @@ def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
 
 
 def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
-    """Return a training step whose optimizer step is under torch.compile. Its state is the weights, tensors by name.
+    """Return a training step that compiles the optimizer's step; its state is the weights: tensors by name.
 
-    The optimizer must have no state, like plain SGD.
+    The optimizer must have no state of its own, like plain SGD.
     """
     import torch
 
@@ -156,18 +156,18 @@ def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
 
 
 def _named_tensors(model: Any) -> dict[str, Any]:
-    """Return the model's parameters by name, as tensors without gradients that share their memory."""
+    """Return the model's parameters by name, as tensors without gradients that share the parameters' memory."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def cross_entropy_and_gradient(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """Return the mean cross-entropy of labels (batch,), and its gradient by the logits (batch, classes)."""
+    """Return the mean cross-entropy of labels (batch,), and the gradient with respect to logits (batch, classes)."""
     import numpy as np
 
     probabilities = np.exp(logits - logits.max(-1, keepdims=True))
     probabilities /= probabilities.sum(-1, keepdims=True)
     correct = np.arange(len(labels)), labels  # index of each example's correct class
     loss = -np.log(probabilities[correct]).mean()
-    # The gradient by a logit is its probability, minus 1 for the correct class.
+    # The gradient with respect to a logit is the probability of its class, minus 1 for the correct class.
     probabilities[correct] -= 1
     return np.asarray(loss), probabilities / len(labels)

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 Vjp = Callable[[Array], tuple[Array, dict[str, Array]]]
-"""Function from the gradient by the output to the gradients by the input and by each weight."""
+"""Function from the gradient with respect to the output to those with respect to the input and to each weight."""
 EPSILON = 1e-6
-WIDER = 4
+HIDDEN_RATIO = 4
 """Width of the perceptron's hidden layer, in block widths."""
 
 
-def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
+def draw_weights(layers: int, width: int, rng: "Generator") -> NamedArrays:
     """Draw weights (layers, in, out), and gains and biases (layers, out), of all blocks.
 
     `attend` has the weights of queries, keys and values side by side. Gains and their biases are those of the two layer
     normalisations.
     """
-    hidden = WIDER * width
+    hidden = HIDDEN_RATIO * width
     residual_scale = 1 / math.sqrt(2 * layers)  # so that x keeps its scale: each layer adds two products
     linear_layers = {  # in, out, and a factor of the weights' standard deviation
         "attend": (width, 3 * width, 1.0),
@@ -52,8 +52,9 @@ def block_weights(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
 def block_flops(batch: int, length: int, width: int) -> float:
     """Count the operations of a block's matrix products for x (batch, length, width)."""
     tokens = batch * length
-    # 4 products of width x width: queries, keys, values, projection. The perceptron's two are `WIDER` times as large.
-    linear_layers = 2.0 * tokens * width**2 * (4 + 2 * WIDER)
+    # Four products of width x width, for queries, keys, values and projection, and the perceptron's two, each
+    # `HIDDEN_RATIO` times as large.
+    linear_layers = 2.0 * tokens * width**2 * (4 + 2 * HIDDEN_RATIO)
     scores_and_values = 4.0 * tokens * length * width  # queries @ keys, and attention @ values
     return linear_layers + scores_and_values
 
@@ -63,16 +64,16 @@ PRODUCTS = 6
 
 
 def block(x: Array, w: NamedArrays, heads: int) -> Array:
-    """Apply a block in NumPy to x (batch, length, width), without a mask."""
+    """Apply a transformer block in NumPy to x (batch, length, width), without a mask."""
     out, _backward = block_vjp(x, w, heads)
     return out
 
 
 def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> tuple[Array, Vjp]:
-    """Apply a block in NumPy to x (batch, length, width); return its output and a function for its gradients.
+    """Apply a block in NumPy to x (batch, length, width); return the output, and a function for the gradients.
 
-    `w` has the weights of one block, named as in `draw`. If `causal`, a token attends only to itself and earlier
-    tokens. A name `d_x` stands for the gradient of the loss by x.
+    `w` has the weights of one block, named as in `draw_weights`. If `causal`, a token attends only to itself and to
+    earlier tokens. A name `d_x` stands for the gradient of the loss with respect to x.
     """
     import numpy as np
     from scipy.special import erf
@@ -102,7 +103,7 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
     out = middle + hidden @ w["contract"] + w["contract_bias"]
 
     def backward(d_out: Array) -> tuple[Array, dict[str, Array]]:
-        """Return the gradients by x and by each weight."""
+        """Return the gradients with respect to x and to each weight; `d_out` is that with respect to the output."""
         # The derivative of z * cdf(z) is cdf(z) + z * density(z).
         gelu_slope = cdf + before_gelu * np.exp(-(before_gelu**2) / 2) / math.sqrt(2 * math.pi)
         d_before_gelu = d_out @ w["contract"].T * gelu_slope
@@ -131,9 +132,9 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
 
 
 def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
-    """Apply layer normalisation over the last axis; return its output and a function for its gradients.
+    """Apply layer normalisation over the last axis; return the output, and a function for the gradients.
 
-    That function maps the gradient by the output to those by x, gain and bias.
+    That function maps the gradient with respect to the output to those with respect to x, gain and bias.
     """
     import numpy as np
 
@@ -142,9 +143,9 @@ def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[
     unit = deviation * scale  # mean 0, variance 1
 
     def backward(d_out: Array) -> tuple[Array, Array, Array]:
-        """Return the gradients by x, gain and bias."""
+        """Return the gradients with respect to x, gain and bias; `d_out` is that with respect to the output."""
         d_unit = d_out * gain
-        # The output does not depend on a row's mean and scale: no gradient along a constant, and none along `unit`.
+        # Shifting or scaling a row leaves the output as it is, so the gradient's mean and its part along `unit` vanish.
         along_unit = unit * (d_unit * unit).mean(-1, keepdims=True)
         d_x = scale * (d_unit - d_unit.mean(-1, keepdims=True) - along_unit)
         axes_but_last = tuple(range(x.ndim - 1))
@@ -154,7 +155,7 @@ def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[
 
 
 def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> Any:
-    """Apply a block in JAX to x (batch, length, width), with the weights of one block, named as in `draw`.
+    """Apply a block in JAX to x (batch, length, width), with the weights of one block, named as in `draw_weights`.
 
     `valid` (length,) is False for padding; None means no padding.
     """
@@ -187,7 +188,7 @@ def jax_attention(q: Any, k: Any, v: Any, valid: Any = None) -> Any:
 
 
 def jax_normalise(x: Any, gain: Any, bias: Any) -> Any:
-    """Apply layer normalisation in plain operations, as JAX has no function for it."""
+    """Apply layer normalisation over the last axis in plain operations, as JAX has no function for it."""
     import jax
 
     deviation = x - x.mean(-1, keepdims=True)
@@ -195,19 +196,19 @@ def jax_normalise(x: Any, gain: Any, bias: Any) -> Any:
 
 
 def torch_block(weights: Mapping[str, Any], heads: int) -> Any:
-    """Return a block with these weights, named as in `draw`, as a torch.nn.Module with PyTorch's attention kernel."""
+    """Return a torch.nn.Module that applies a block with these weights, named as in `draw_weights`."""
     return _torch_block_class()(weights, heads)
 
 
 @cache
 def _torch_block_class() -> Any:
-    """Return the class of blocks. It is created only once: torch.compile would compile a second class again."""
+    """Return the class of transformer blocks, created once, as torch.compile would compile a second class again."""
     import torch
     from torch.nn import functional
 
     class Block(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, w: Mapping[str, Any], heads: int) -> None:
-            """Create the layers from the weights of one block, named as in `draw`."""
+            """Create the layers from the weights of one block, named as in `draw_weights`."""
             super().__init__()
             self.heads = heads
             self.gain1 = torch_normalisation(w["gain1"], w["gain1_bias"])
@@ -230,7 +231,7 @@ def _torch_block_class() -> Any:
 
 
 def torch_block_weights(parameters: Mapping[str, Any], block: str) -> dict[str, Any]:
-    """Return the weights and biases of one block, named as in `draw`, from a PyTorch model's parameters by name.
+    """Return the weights and biases of one block, named as in `draw_weights`, from the parameters of a PyTorch model.
 
     `block` is the block's name in the model.
     """

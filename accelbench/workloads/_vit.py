@@ -22,10 +22,10 @@ def patches(images: Any, patch: int) -> Any:
 
 
 def logits_vjp(images: Array, w: NamedArrays, parameters: Any) -> tuple[Array, Callable[[Array], dict[str, Array]]]:
-    """Return logits (batch, classes) of images in NumPy, and a function for their gradients by the weights `w`.
+    """Return logits (batch, classes) of images in NumPy, and the function `backward` for gradients of the weights `w`.
 
     `parameters` are those of the workload vit. To save memory, `backward` computes each block again. A name `d_x`
-    stands for the gradient of the loss by x.
+    stands for the gradient of the loss with respect to x.
     """
     import numpy as np
 
@@ -40,7 +40,7 @@ def logits_vjp(images: Array, w: NamedArrays, parameters: Any) -> tuple[Array, C
     class_token, normalise_backward = transformer.normalise_vjp(x[:, 0], w["gain"], w["gain_bias"])
 
     def backward(d_logits: Array) -> dict[str, Array]:
-        """Return the gradients by all weights, by name."""
+        """Return the gradients with respect to all weights, by name; `d_logits` is that with respect to the logits."""
         gradients: dict[str, Array] = {name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}
         gradients["head"] = class_token.T @ d_logits
         d_class_token, gradients["gain"], gradients["gain_bias"] = normalise_backward(d_logits @ w["head"].T)
@@ -60,7 +60,7 @@ def logits_vjp(images: Array, w: NamedArrays, parameters: Any) -> tuple[Array, C
 
 
 def split_blocks(weights: NamedArrays, layers: int) -> list[dict[str, Array]]:
-    """Return a list: the weights outside the blocks, then the weights of each block."""
+    """Return a list: first the weights outside the blocks, then the weights of each block, all by name."""
     outside, stacked = split_stacked(weights)
     return [outside, *(transformer.block_weights(stacked, layer) for layer in range(layers))]
 

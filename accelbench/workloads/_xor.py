@@ -12,19 +12,19 @@ LAYERS = [(2, 2), (2, 1)]
 
 
 def loss_reader(parameters: Any) -> Callable[[Any], Any]:
-    """Return a function that converts losses to Python numbers if `losses: read`.
+    """Return a function that converts losses to Python numbers for `losses: read`, or else returns them unchanged.
 
-    Reading waits until the device has computed the losses.
+    Converting waits until the device has computed the losses.
     """
     if parameters.losses == "read":
         return lambda losses: losses.tolist()
     return lambda losses: losses
 
 
-def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> Any:
+def step_over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> Any:
     """Return a step (state, samples) -> (state, losses) that trains sample by sample.
 
-    `train` maps (state, x, y) to (state, loss). `convert` moves numbers to the device.
+    `train` maps (state, x, y) to (state, loss). `convert` moves numbers to the device for `samples: converted`.
     """
     read = loss_reader(parameters)
 
@@ -40,14 +40,14 @@ def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> 
         return step
 
     def convert_and_step(state: Any, samples: Any) -> tuple[Any, Any]:
-        # A generator: each sample is converted only when `step` comes to it.
+        # A generator, so that each sample is converted right before the training on it.
         return step(state, ((convert(x), convert(y)) for x, y in samples))
 
     return convert_and_step
 
 
 def samples(parameters: Any, arrays: Arrays, tools: Tools) -> Any:
-    """Return pairs of inputs (2,) and target (1,): on the device if `samples: placed`, else as lists of numbers."""
+    """Return pairs of a sample's inputs (2,) and target (1,): for `samples: placed` on the device, else as lists."""
     pairs = list(zip(arrays.batches[0]["inputs"], arrays.batches[0]["targets"], strict=True))
     if parameters.samples == "placed":
         return tools.put(pairs)
@@ -65,14 +65,14 @@ def flatten(layers: Any) -> Any:
 
 
 def arrays_by_name(weights_and_biases: Any) -> dict[str, Any]:
-    """Name the weights and biases of both layers as the reference does."""
+    """Return the weights and biases of both layers by the names that `reference` uses."""
     return dict(zip(("weights1", "biases1", "weights2", "biases2"), weights_and_biases, strict=True))
 
 
 def jax_train_sample(compiler: Callable[[Any], Any]) -> Any:
     """Return a training step for one sample: (layers, x, y, learning rate) -> (new layers, loss).
 
-    `layers` has the weights and biases of each layer. `compiler` wraps forward pass, loss and update separately.
+    `layers` has the weights and biases of each layer. `compiler` compiles forward pass, loss and update separately.
     """
     import jax
 

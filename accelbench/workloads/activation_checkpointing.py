@@ -40,7 +40,7 @@ class ActivationCheckpointing(network.DeepNetwork):
 
     @variant("jax/jit-unfused")
     def jit_unfused(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep all activations, without fusion on a CPU: shows what fusion alone gains (row 10 of the claims)."""
+        """Keep all activations and turn off XLA's fusion on CPUs, to measure what fusion alone gains."""
         import jax
 
         program = self.jax(parameters, arrays, tools)
@@ -55,7 +55,7 @@ class ActivationCheckpointing(network.DeepNetwork):
 
     @variant("jax/jit-scanned")
     def jit_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep all activations, in a scan over the segments."""
+        """Keep all activations, and apply the segments of layers in a scan."""
         return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, _without_checkpoint))
 
     @variant("jax/jit-checkpoint-scanned")
@@ -68,7 +68,7 @@ class ActivationCheckpointing(network.DeepNetwork):
         return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, checkpoint))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep all activations."""
+        """Keep all activations, as autograd does by default."""
         return _torch_program(parameters, arrays, tools, _apply_torch_segment)
 
     @variant("pytorch/checkpoint")
@@ -88,7 +88,7 @@ class ActivationCheckpointing(network.DeepNetwork):
 
 
 def _without_checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function unchanged, where other variants wrap it in jax.checkpoint."""
+    """Return the function unchanged; this takes the place of jax.checkpoint, so that all activations are kept."""
     return function
 
 
@@ -97,7 +97,7 @@ def _jax_program(
 ) -> Program:
     """Return a training program that applies the segments one after another, in a Python loop.
 
-    `checkpoint` wraps the function of a segment, (x, layers) -> x, or returns it unchanged.
+    `checkpoint` wraps the function that applies a segment, (x, layers) -> x, or returns it unchanged.
     """
 
     def apply_segment(x: Any, layers: Any) -> Any:
@@ -122,9 +122,9 @@ def _jax_program(
 def _jax_scanned_program(
     parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, checkpoint: Callable[[Any], Any]
 ) -> Program:
-    """Return a training program that scans the segments. The layers that fill no segment follow after the scan.
+    """Return a training program that applies the segments in a scan, and then the layers too few for a segment.
 
-    `checkpoint` wraps the function of a segment, (x, layers) -> (x, None), or returns it unchanged.
+    `checkpoint` wraps the function that applies a segment, (x, layers) -> (x, None), or returns it unchanged.
     """
     import jax
     import numpy as np
@@ -138,7 +138,7 @@ def _jax_scanned_program(
         stacked[name] = flat.reshape(segments, segment_layers, *array.shape)
 
     def apply_layers(x: Any, layers: Any) -> tuple[Any, None]:
-        """Apply the layers to x; None is the output that a scan requires."""
+        """Return x after the layers, and None, because the body of a scan has to return a pair."""
         for layer in layers:
             x = network.jax_layer(x, layer)
         return x, None
@@ -147,14 +147,14 @@ def _jax_scanned_program(
         return apply_layers(x, _unstack(segment, segment_layers))
 
     def loss_of(state: Any, batch: Any) -> Any:
-        """Return the mean squared error after the scan and the last layers."""
+        """Return the mean squared error of the outputs: scan the segments, then apply the last layers."""
         stacked, last_layers = state
         x, _ = jax.lax.scan(checkpoint(apply_segment), batch["inputs"], stacked)
         x, _ = checkpoint(apply_layers)(x, last_layers)
         return ((x - batch["targets"]) ** 2).mean()
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
-        """Return the loss and all weights, with the names of the reference."""
+        """Return the loss and all weights, by the names that `reference` uses."""
         stacked, last_layers = state
         # (segments, layers of a segment, ...) becomes (layers, ...).
         flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in stacked.items()}
@@ -170,16 +170,16 @@ def _jax_scanned_program(
 
 
 def _unstack(stacked: Any, layers: int) -> list[Any]:
-    """Return the first `layers` layers as a list, from arrays whose first dimension is the layers."""
+    """Return the first `layers` layers as a list; the first dimension of each array in `stacked` is the layer."""
     return [{name: array[index] for name, array in stacked.items()} for index in range(layers)]
 
 
 def _jax_step(parameters: ActivationCheckpointing.Parameters, loss_of: Callable[[Any, Any], Any]) -> training.Step:
-    """Return a step of plain gradient descent on `loss_of` (layers, batch); its state is the layers."""
+    """Return a step of plain gradient descent on `loss_of`, as a function (layers, batch) -> (new layers, loss)."""
     import jax
 
     def step(layers: Any, batch: Any) -> tuple[Any, Any]:
-        """Update all layers by gradient descent; return them and the loss."""
+        """Update all layers by gradient descent; return the new layers and the loss."""
         loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
         new_layers = jax.tree.map(
             lambda weight, gradient: weight - parameters.learning_rate * gradient, layers, gradients
@@ -190,7 +190,7 @@ def _jax_step(parameters: ActivationCheckpointing.Parameters, loss_of: Callable[
 
 
 def _split_into_segments(layers: Any, parameters: ActivationCheckpointing.Parameters) -> list[Any]:
-    """Split the layers into segments; the last one may be shorter."""
+    """Split the layers into segments; the last segment may be shorter."""
     return [layers[first : first + parameters.segment] for first in range(0, parameters.layers, parameters.segment)]
 
 
@@ -202,9 +202,9 @@ def _torch_program(
     *,
     compiled: bool = False,
 ) -> Program:
-    """Return a training program that applies each segment by `apply_segment` (segment, x) -> x.
+    """Return a training program that calls `apply_segment`, (segment, x) -> x, for each segment of layers.
 
-    If `compiled`, the loss is under torch.compile.
+    If `compiled`, torch.compile compiles the loss.
     """
     import torch
 
@@ -223,6 +223,7 @@ def _torch_program(
 
 
 def _apply_torch_segment(segment: Any, x: Any) -> Any:
+    """Apply a segment, a torch.nn.Sequential of layers; autograd keeps its activations."""
     return segment(x)
 
 

@@ -28,12 +28,12 @@ class CapturedGlobal(Workload):
         calls: int = Field(default=2, ge=2, le=8, description="Number of calls; the value changes before each.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
+        """Use the protocol `observe`, which records what the calls return and times nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return x = 1, and for each call a value of the global `a`: 10, 100, ..."""
+        """Return x = 1, and the value that the global `a` gets before each call: 10, 100, ..."""
         del rng
         import numpy as np
 
@@ -42,7 +42,7 @@ class CapturedGlobal(Workload):
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Trace the function once; the first value stays in the program."""
+        """Trace the function once, so that the global's first value stays in the program."""
         del parameters
         import jax
 
@@ -50,19 +50,19 @@ class CapturedGlobal(Workload):
 
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Read the global in every call."""
+        """Read the global in every call, because nothing is compiled."""
         del parameters
         return _program(_without_compiler, arrays, tools)
 
     @variant("pytorch/eager")
     def eager(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Read the global in every call."""
+        """Read the global in every call, because nothing is compiled."""
         del parameters
         return _program(_without_compiler, arrays, tools)
 
     @variant("pytorch/compile")
     def compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Guard the global: its first change compiles again for one value, its second change for any value."""
+        """Guard the global's value: the first change compiles again for one value, the second change for any value."""
         del parameters
         import torch
 
@@ -70,12 +70,12 @@ class CapturedGlobal(Workload):
 
 
 def _without_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function unchanged, where other variants compile it."""
+    """Return the function unchanged; this takes the place of jax.jit or torch.compile."""
     return function
 
 
 def _program(compiler: Callable[[Any], Any], arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose calls set the global `a` and return x + a. `compiler` wraps the addition."""
+    """Return a program whose calls set the global `a` and return x + a; `compiler` compiles the addition."""
     global_values = {"a": 0.0}  # stands for the globals of a module
     add = compiler(lambda x: x + global_values["a"])
 
@@ -94,4 +94,5 @@ def _program(compiler: Callable[[Any], Any], arrays: Arrays, tools: Tools) -> Pr
 
 
 def _observe_values(outs: Sequence[Any]) -> dict[str, Any]:
+    """Report the value that each call returned."""
     return {"values": outs}

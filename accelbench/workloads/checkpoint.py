@@ -65,9 +65,9 @@ class Checkpoint(Workload):
         return Measure(unit="checkpoint")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw w and, for `asks: time`, Adam's moments m and v (size,).
+        """Draw the parameters w and, for `asks: time`, Adam's moments m and v, each (size,).
 
-        For `asks: resume`, all batches have the same examples.
+        For `asks: resume`, each call gets the same examples and its number.
         """
         import numpy as np
 
@@ -84,7 +84,7 @@ class Checkpoint(Workload):
         return arrays.state
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count no operations; w, m and v are written and read."""
+        """Count no operations, and the bytes of w, m and v, which are written and read."""
         return Cost(flops=0.0, bytes=6.0 * parameters.size * float_bytes)
 
     @variant("jax/orbax")
@@ -94,18 +94,18 @@ class Checkpoint(Workload):
 
     @variant("jax/orbax-parameters-only")
     def orbax_parameters_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Save the parameters, and make a new optimizer state after loading."""
+        """Save only the parameters with orbax, and make a new optimizer state after loading."""
         return _jax_program(parameters, arrays, tools, _save_and_load_with_orbax, saves_optimizer=False)
 
     @variant("jax/state-not-returned")
     def state_not_returned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Repeat the article's mistake, without a file: opt_state is not returned, so each step starts anew.
+        """Leave opt_state out of what a step returns, so that each call starts with a new optimizer state.
 
-        Raise ValueError for `asks: time`, because nothing is saved.
+        Raise ValueError for `asks: time`, because no checkpoint is saved.
         """
         if parameters.asks == "time":
             raise ValueError("this variant makes no checkpoint to time: set asks: resume")
-        return _jax_program(parameters, arrays, tools, lambda tree, _path: tree, saves_optimizer=False)
+        return _jax_program(parameters, arrays, tools, save_and_load=lambda tree, _path: tree, saves_optimizer=False)
 
     @variant("pytorch/save")
     def save(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -114,12 +114,12 @@ class Checkpoint(Workload):
 
     @variant("pytorch/save-parameters-only")
     def save_parameters_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Save the parameters with torch.save, and make a new optimizer after loading."""
+        """Save only the parameters with torch.save, and make a new optimizer after loading."""
         return _torch_program(parameters, arrays, tools, _save_and_load_with_torch, saves_optimizer=False)
 
     @variant("pytorch/distributed")
     def distributed(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Save with torch.distributed.checkpoint, in one process."""
+        """Save and load parameters and optimizer state with torch.distributed.checkpoint, in one process."""
         return _torch_program(parameters, arrays, tools, _save_and_load_with_torch_distributed)
 
 
@@ -135,9 +135,9 @@ def _jax_program(
     *,
     saves_optimizer: bool = True,
 ) -> Program:
-    """Return the program for `asks: time` or `asks: resume`.
+    """Return a JAX program that times a checkpoint (`asks: time`) or resumes a training from it (`asks: resume`).
 
-    If not `saves_optimizer`, only w is saved, without the optimizer's state.
+    Without `saves_optimizer`, only w is saved, and not the optimizer's state.
     """
     import jax
     import optax
@@ -147,14 +147,14 @@ def _jax_program(
     adam = optax.adam(RATE)
 
     def train(state: Any, batch: Any) -> Any:
-        """Apply one step of Adam to w; return (w, moments)."""
+        """Apply one step of Adam to w; return the new w and Adam's moments."""
         w, moments = state
         gradient = jax.grad(lambda w: ((batch["x"] @ w - batch["y"]) ** 2).mean())(w)
         updates, moments = adam.update(gradient, moments, w)
         return optax.apply_updates(w, updates), moments
 
     def resume(state: Any) -> Any:
-        """Save and load the state; if not `saves_optimizer`, only w, with new moments."""
+        """Return the state after saving and loading; without `saves_optimizer`, with new moments."""
         if saves_optimizer:
             return _in_new_directory(save_and_load, state)
         w, _moments = state
@@ -177,9 +177,9 @@ def _torch_program(
     *,
     saves_optimizer: bool = True,
 ) -> Program:
-    """Return the program for `asks: time` or `asks: resume`.
+    """Return a PyTorch program that times a checkpoint (`asks: time`) or resumes a training from it (`asks: resume`).
 
-    If not `saves_optimizer`, only w is saved, without the optimizer's state.
+    Without `saves_optimizer`, only w is saved, and not the optimizer's state.
     """
     import copy
 
@@ -188,13 +188,13 @@ def _torch_program(
     if parameters.asks == "time":
         return _timed_program(tools.put(dict(arrays.state)), save_and_load, saves_optimizer=saves_optimizer)
 
-    def start() -> tuple[Any, Any]:
-        """Return the workload's w and a new optimizer for it."""
+    def create_state() -> tuple[Any, Any]:
+        """Return the initial w, and a new optimizer for it."""
         w = torch.nn.Parameter(tools.put(arrays.state["w"]))
         return w, torch.optim.Adam([w], lr=RATE)
 
     def train(state: Any, batch: Any) -> Any:
-        """Apply one step of Adam to copies, and return them."""
+        """Apply one step of Adam to a copy of the state, and return the copy."""
         w, adam = copy.deepcopy(state)  # both trainings start from the same objects, which must not change
         adam.zero_grad()
         ((batch["x"] @ w - batch["y"]) ** 2).mean().backward()
@@ -202,9 +202,9 @@ def _torch_program(
         return w, adam
 
     def resume(state: Any) -> Any:
-        """Save and load the state; if not `saves_optimizer`, only w, with a new optimizer."""
+        """Return the state after saving and loading; without `saves_optimizer`, with a new optimizer."""
         w, adam = state
-        new_w, new_adam = start()
+        new_w, new_adam = create_state()
         checkpoint = {"w": w.detach()}
         if saves_optimizer:
             checkpoint["adam"] = adam.state_dict()
@@ -218,29 +218,34 @@ def _torch_program(
         w, _adam = state
         return w.detach()
 
-    return _observed_program(arrays, tools, start(), train, resume, parameters_of)
+    return _observed_program(arrays, tools, create_state(), train, resume, parameters_of)
 
 
 def _timed_program(state: Any, save_and_load: SaveAndLoad, *, saves_optimizer: bool) -> Program:
-    """Return the program that times saving and loading: of w and Adam's moments m and v, or only of w."""
+    """Return a program whose step saves and loads w and, with `saves_optimizer`, Adam's moments m and v."""
 
     def step(state: Any, _: Any) -> tuple[Any, None]:
-        """Save and load arrays; the next state has the loaded ones."""
+        """Save and load the arrays; return the state with the loaded arrays in place of the saved ones."""
         saved = state if saves_optimizer else {"w": state["w"]}
         return {**state, **_in_new_directory(save_and_load, saved)}, None
 
     return Program(state=state, step=step, placed=True)
 
 
-def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resume: Any, parameters_of: Any) -> Program:
-    """Return a program that compares a resumed training with an uninterrupted one, both from the state `start`.
+def _observed_program(
+    arrays: Arrays, tools: Tools, initial_state: Any, train: Any, resume: Any, parameters_of: Any
+) -> Program:
+    """Return a program that compares a resumed training with an uninterrupted one, both from `initial_state`.
 
     `train` maps (state, batch) to the next state. `resume` saves a state and returns what it loads. `parameters_of`
     returns the w of a state.
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train both states; return them and the largest difference between their parameters."""
+        """Train both states; return them and the largest difference of their parameters.
+
+        The second state passes through a checkpoint before every call but the first.
+        """
         uninterrupted, resumed = state
         if batch["number"] > 0:
             resumed = resume(resumed)
@@ -249,9 +254,9 @@ def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resu
         return (uninterrupted, resumed), difference
 
     def observe(differences: Sequence[Any]) -> dict[str, Any]:
-        """Count the calls without a difference, and return the last difference.
+        """Return the number of calls without a difference, and the last difference.
 
-        The difference of a failed call is None.
+        A failed call has None in `differences`.
         """
         known_differences = [float(difference) for difference in differences if difference is not None]
         return {
@@ -263,7 +268,7 @@ def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resu
     for batch in arrays.batches:
         examples = tools.put({"x": batch["x"], "y": batch["y"]})
         batches.append({**examples, "number": int(batch["number"])})
-    return Program(state=(start, start), step=step, batches=batches, placed=True, observe=observe)
+    return Program(state=(initial_state, initial_state), step=step, batches=batches, placed=True, observe=observe)
 
 
 def _in_new_directory(save_and_load: SaveAndLoad, tree: Any) -> Any:

@@ -62,7 +62,7 @@ class CifarCnn(Workload):
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Draw the weights, images (batch, size, size, 3) and labels (batch,).
 
-        An image is the pattern of its label plus noise.
+        Each label has a random pattern; an image is the pattern of its label plus noise.
         """
         p = parameters
         shapes = {
@@ -98,7 +98,7 @@ class CifarCnn(Workload):
             loss, d_logits = training.cross_entropy_and_gradient(features @ w3 + b3, labels)
             d_pooled2 = (d_logits @ w3.T).reshape(pooled2.shape)
             d_before_relu2 = _relu_and_pool_gradient(d_pooled2, pooled2, before_relu2)
-            # The gradient by a convolution's input is a convolution with the mirrored kernel.
+            # The gradient of a convolution's input is a convolution with the mirrored kernel.
             d_pooled1 = _convolve(d_before_relu2, k2[::-1, ::-1].swapaxes(2, 3))
             d_before_relu1 = _relu_and_pool_gradient(d_pooled1, pooled1, before_relu1)
             gradients = {
@@ -116,8 +116,8 @@ class CifarCnn(Workload):
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
         """Count the operations of a training step, and the bytes that it moves.
 
-        Operations: convolutions and products with their gradients, except the gradient by the images; bias, relu, pool
-        and update. A kernel's products with the padding around the image do not count. Bytes: images are read,
+        Operations: convolutions and products with their gradients, except that of the images; bias, relu, pool and
+        update. A kernel's products with the padding around the image do not count. Bytes: images are read,
         activations written and read, weights read and written.
         """
         p = parameters
@@ -127,7 +127,7 @@ class CifarCnn(Workload):
         first = 2.0 * p.batch * first_taps * COLOURS * p.channels
         second = 2.0 * p.batch * second_taps * p.channels * 2 * p.channels
         linear = 2.0 * p.batch * _features(p) * CLASSES
-        # Forward, and a gradient by weights and by inputs; the images need no gradient.
+        # Forward, gradient of the weights, gradient of the inputs; the images need no gradient.
         products = 2 * first + 3 * second + 3 * linear
         activations = p.batch * (first_side**2 * p.channels + second_side**2 * 2 * p.channels)
         bias_relu_pool = 6.0 * activations  # three operations, each forward and backward
@@ -138,16 +138,16 @@ class CifarCnn(Workload):
         return Cost(flops=products + bias_relu_pool + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the convolutions, and the products of the linear layer."""
+        """Count the convolutions and matrix products of a training step."""
         convolution_layers = 2
         convolutions_of_a_layer = 2  # forward and backward: PyTorch computes both gradients in one operation
-        products = 3  # of the linear layer: forward, gradient by the weights, gradient by the inputs
+        products = 3  # of the linear layer: forward, gradient of the weights, gradient of the inputs
         if min(parameters.batch, CLASSES) < SMALLEST_PRODUCT:
             products = 0  # compilers turn small products into sums
         return Operations(convolutions=convolution_layers * convolutions_of_a_layer, products=products)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use flax nnx and optax."""
+        """Train the network with flax nnx and optax."""
         import optax
         from flax import nnx
 
@@ -180,7 +180,7 @@ class CifarCnn(Workload):
             return optax.softmax_cross_entropy_with_integer_labels(logits, batch["labels"]).mean()
 
         def export(state: Any, loss: Any) -> dict[str, Any]:
-            """Return the weights with the names of the reference, and the loss."""
+            """Return the weights by the names that `reference` uses, and the loss."""
             weights, _optimizer_state = state
             layers = nnx.to_pure_dict(weights)["layers"]
             values = [layers[layer][attribute] for layer in (0, 3, 7) for attribute in ("kernel", "bias")]
@@ -191,7 +191,7 @@ class CifarCnn(Workload):
         return Program(state=state, step=step, batches=tools.put(arrays.batches), donate=True, export=export)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.nn and torch.optim."""
+        """Train the network with torch.nn and torch.optim."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
@@ -201,13 +201,13 @@ class CifarCnn(Workload):
 
     @variant("pytorch/compile-step")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile also the optimizer's step."""
+        """Compile the optimizer's step too, besides forward pass, loss and backward pass."""
         return _torch_program(parameters, arrays, tools, "step")
 
 
 def _features(parameters: CifarCnn.Parameters) -> int:
-    """Return how many inputs the linear layer has."""
-    side = parameters.size // 4  # each of two pools halves it
+    """Return the number of inputs of the linear layer, which gets the image after both pools."""
+    side = parameters.size // 4  # each of the two pools halves it
     return side**2 * 2 * parameters.channels
 
 
@@ -231,9 +231,9 @@ def _convolve(images: Array, kernel: Array) -> Array:
 
 
 def _kernel_gradient(images: Array, d_output: Array) -> Array:
-    """Return the gradient of a convolution by its kernel (3, 3, in, out).
+    """Return the gradient of the loss with respect to a convolution's kernel (3, 3, in, out).
 
-    `d_output` is the gradient by the output (batch, rows, columns, out).
+    `d_output` is the gradient with respect to the convolution's output (batch, rows, columns, out).
     """
     import numpy as np
 
@@ -250,9 +250,10 @@ def _max_pool(x: Array) -> Array:
 
 
 def _relu_and_pool_gradient(d_pooled: Array, pooled: Array, before_relu: Array) -> Array:
-    """Return the gradient by `before_relu`, the input of relu and max pooling, whose output is `pooled`.
+    """Return the gradient with respect to `before_relu`, from which relu and max pooling have made `pooled`.
 
-    `d_pooled` is the gradient by the output. In each square of 2 x 2 pixels, only the maximum has a gradient.
+    `d_pooled` is the gradient with respect to `pooled`. In each square of 2 x 2 pixels, only the maximum has a
+    gradient.
     """
     import numpy as np
 
@@ -265,7 +266,7 @@ def _relu_and_pool_gradient(d_pooled: Array, pooled: Array, before_relu: Array) 
 def _torch_program(
     parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a training program with torch.nn; `compiled` says what is under torch.compile, as in `torch_program`."""
+    """Return a training program with torch.nn; see `torch_program` for `compiled`."""
     import torch
 
     p = parameters
@@ -293,7 +294,7 @@ def _torch_program(
         return torch.nn.functional.cross_entropy(model(batch["images"]), batch["labels"])
 
     def export_weights(tensors: training.Tensors) -> dict[str, Any]:
-        """Return the tensors with the names and layouts of the reference."""
+        """Return the tensors with the names and layouts that `reference` uses."""
         # 0 and 3 are the convolutions, 7 is the linear layer.
         w3 = tensors["7.weight"].view(CLASSES, 2 * p.channels, side, side)
         return {

@@ -32,12 +32,12 @@ class DataDependentBranch(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
+        """Use the protocol `observe`, which records what the calls return and times nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a batch for each call: x (size,), whose sum is 1, -1, 1, ..."""
+        """Return a batch for each call: x (size,), whose sum is 1 in the first call, -1 in the second, then 1, ..."""
         del rng
         import numpy as np
 
@@ -46,12 +46,12 @@ class DataDependentBranch(Workload):
         return Arrays(state={}, batches=batches)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use Python's `if`."""
+        """Return 2 x or -x, chosen by a Python `if` on the sum of x."""
         del parameters
         return _program(_python_if, arrays, tools, placed=False)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use Python's `if`."""
+        """Return 2 x or -x, chosen by a Python `if` on the sum of x."""
         del parameters
         return _program(_python_if, arrays, tools, placed=False)
 
@@ -114,7 +114,7 @@ def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:
 
 
 def _program(step: Any, arrays: Arrays, tools: Tools, *, placed: bool) -> Program:
-    """Return a program without a state that records the sums. If `placed`, the adapter does not compile `step`."""
+    """Return a program that observes the sum of each output. Set `placed` if `step` is already compiled."""
     return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=placed, observe=_observe_sums)
 
 

@@ -48,7 +48,7 @@ class DispatchOverhead(Workload):
         size: int = Field(default=1, ge=1, le=2**28, description="Numbers in x; 1: a scalar, without an axis.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Request a comparison with the reference after ten evaluations: each takes the result of the one before."""
+        """Request a comparison with the reference after ten evaluations, each of the previous result."""
         del parameters
         return Measure(unit="evaluation", parity_units=10)
 
@@ -58,7 +58,7 @@ class DispatchOverhead(Workload):
         return Arrays(state={"x": rng.uniform(LOWEST, HIGHEST, shape)})
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Evaluate the polynomial in NumPy, `units` times."""
+        """Evaluate the polynomial in NumPy `units` times, each time at the previous result."""
         del parameters
         x = arrays.state["x"]
         for _ in range(units):
@@ -66,11 +66,11 @@ class DispatchOverhead(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count two products and a sum for each number; a fused kernel reads x once and writes it once."""
+        """Count two multiplications and an addition for each number; a fused kernel reads x once and writes it once."""
         return Cost(flops=3.0 * parameters.size, bytes=2.0 * parameters.size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use operators, which are the same in both frameworks."""
+        """Evaluate the polynomial with Python's operators, which are the same in JAX and PyTorch."""
         del parameters
         return _program(arrays, tools)
 
@@ -82,17 +82,18 @@ class DispatchOverhead(Workload):
         return replace(program, placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use operators, which are the same in both frameworks."""
+        """Evaluate the polynomial with Python's operators, which are the same in JAX and PyTorch."""
         del parameters
         return _program(arrays, tools)
 
 
 def _polynomial(x: Any) -> Any:
+    """Return x^2 + 3 x, in any framework."""
     return x**2 + 3 * x
 
 
 def _program(arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose step evaluates the polynomial at x."""
+    """Return a program whose step replaces x by the polynomial at x."""
     return Program(
         state=tools.put(arrays.state["x"]),
         step=lambda x, _: (_polynomial(x), None),

@@ -39,7 +39,7 @@ class ElementwiseFusion(Workload):
         return Arrays(state={"x": rng.standard_normal(parameters.size)})
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Evaluate the expression in NumPy `units` times, each time from the last result."""
+        """Evaluate the expression in NumPy `units` times, each time at the previous result."""
         import numpy as np
 
         x = arrays.state["x"]
@@ -52,33 +52,33 @@ class ElementwiseFusion(Workload):
         return Cost(flops=3.0 * parameters.size, bytes=2.0 * parameters.size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use jax.numpy."""
+        """Evaluate the expression with jax.numpy."""
         import jax.numpy as jnp
 
         return _program(parameters.form, jnp, arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch."""
+        """Evaluate the expression with PyTorch."""
         import torch
 
         return _program(parameters.form, torch, arrays, tools)
 
     def numpy(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use NumPy."""
+        """Evaluate the expression with NumPy."""
         import numpy as np
 
         return _program(parameters.form, np, arrays, tools)
 
 
 def _evaluate(form: str, library: Any, x: Any) -> Any:
-    """Return the expression of this form; `library` is NumPy, jax.numpy or torch."""
+    """Return sin(x) + cos(x) if `form` is `sum`, else cos(sin(x)) + 1; `library` is NumPy, jax.numpy or torch."""
     if form == "sum":
         return library.sin(x) + library.cos(x)
     return library.cos(library.sin(x)) + 1
 
 
 def _program(form: str, library: Any, arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose step replaces x by the expression of this form."""
+    """Return a program whose step replaces x by `_evaluate(form, library, x)`."""
     return Program(
         state=tools.put(arrays.state["x"]),
         step=lambda x, _: (_evaluate(form, library, x), None),

@@ -39,7 +39,7 @@ class FreezeLayers(network.DeepNetwork):
         return parameters.frozen
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use optax.partition, and set updates of frozen layers to zero."""
+        """Set the updates of frozen layers to zero by optax.partition."""
         import optax
 
         p = parameters
@@ -61,7 +61,7 @@ class FreezeLayers(network.DeepNetwork):
 
     @variant("jax/jit-trained-only")
     def jit_trained_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compute only the gradients of the trained layers, and donate the whole state."""
+        """Differentiate with respect to the trained layers alone, and donate the whole state."""
         import jax
         import optax
 
@@ -70,7 +70,7 @@ class FreezeLayers(network.DeepNetwork):
         loss_of = network.jax_loss(network.jax_layer)
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
-            """Train the trained layers on one batch; return the next state and the loss."""
+            """Update the trained layers with one batch; return the next state and the loss."""
             frozen_layers, trained_layers, optimizer_state = state
 
             def loss_of_trained(trained_layers: Any) -> Any:
@@ -95,14 +95,14 @@ class FreezeLayers(network.DeepNetwork):
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Call requires_grad_(False), and compile forward pass and loss with torch.compile."""
+        """Call requires_grad_(False) on frozen layers, and compile forward pass and loss with torch.compile."""
         return _torch_program(parameters, arrays, tools, requires_grad=False, compiled=True)
 
     @variant("pytorch/left-out")
     def left_out(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Leave out requires_grad_(False): the gradients of frozen layers are computed, but not used.
 
-        This variant shows how much time the call saves; it is no baseline.
+        This variant measures how much time requires_grad_(False) saves; it is no baseline.
         """
         return _torch_program(parameters, arrays, tools, requires_grad=True)
 
@@ -112,7 +112,7 @@ def _torch_program(
 ) -> Program:
     """Return a training program whose optimizer gets only the trained layers.
 
-    If `requires_grad`, gradients of frozen layers are computed too. If `compiled`, the loss is under torch.compile.
+    If `requires_grad`, gradients of frozen layers are computed too. If `compiled`, torch.compile compiles the loss.
     """
     import torch
 

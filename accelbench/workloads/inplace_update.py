@@ -11,7 +11,7 @@ from accelbench.workload import Arrays, Cost, NamedArrays, Program, Tools, Workl
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-ROW = 256
+ROW_LENGTH = 256
 """Numbers in a row, for updates of rows."""
 LOWEST, HIGHEST = 1.5, 2.0
 """Factors of the sine: its iterates approach one of two numbers and never 0."""
@@ -47,7 +47,7 @@ class InplaceUpdate(Workload):
         )
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw x and the other arrays of the update. w is orthogonal, so that products keep the scale of a row."""
+        """Draw x; for `update: sine` also y, for `row` also an orthogonal w, which keeps the scale of a row."""
         import numpy as np
 
         x = rng.standard_normal(parameters.size)
@@ -55,10 +55,10 @@ class InplaceUpdate(Workload):
             return Arrays(state={"x": x})
         if parameters.update == "sine":
             return Arrays(state={"x": x}, batches=({"y": rng.uniform(LOWEST, HIGHEST, parameters.size)},))
-        if parameters.size % ROW or parameters.size < ROW * parameters.updates:
-            raise ValueError(f"size must be a multiple of {ROW}, with a row for each update")
-        w, _ = np.linalg.qr(rng.standard_normal((ROW, ROW)))
-        return Arrays(state={"x": x.reshape(-1, ROW)}, batches=({"w": w},))
+        if parameters.size % ROW_LENGTH or parameters.size < ROW_LENGTH * parameters.updates:
+            raise ValueError(f"size must be a multiple of {ROW_LENGTH}, with a row for each update")
+        w, _ = np.linalg.qr(rng.standard_normal((ROW_LENGTH, ROW_LENGTH)))
+        return Arrays(state={"x": x.reshape(-1, ROW_LENGTH)}, batches=({"w": w},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
         """Compute all updates of `units` steps in NumPy."""
@@ -66,7 +66,7 @@ class InplaceUpdate(Workload):
 
         if parameters.update == "one":
             return {"x": arrays.state["x"] + units * parameters.updates}
-        x, update = arrays.state["x"], _new_array_update(parameters, np.sin, _row_setter(np.copy))
+        x, update = arrays.state["x"], _new_array_update(parameters, sine=np.sin, set_row=_row_setter(np.copy))
         for _ in range(units):
             for index in range(parameters.updates):
                 x = update(x, arrays.batches[0], index)
@@ -80,34 +80,34 @@ class InplaceUpdate(Workload):
         """
         size, updates = float(parameters.size), parameters.updates
         if parameters.update == "row":
-            moved_rows = 2 * updates + ROW  # updated rows are read and written, the rows of w are read
-            return Cost(flops=2.0 * updates * ROW**2, bytes=float(moved_rows * ROW * float_bytes))
+            moved_rows = 2 * updates + ROW_LENGTH  # updated rows are read and written, the rows of w are read
+            return Cost(flops=2.0 * updates * ROW_LENGTH**2, bytes=float(moved_rows * ROW_LENGTH * float_bytes))
         if parameters.update == "sine":
             return Cost(flops=2.0 * updates * size, bytes=3.0 * size * float_bytes)
         return Cost(flops=size, bytes=2.0 * size * float_bytes)
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Return a new array, under jit."""
+        """Compute each update as a new array, under jit."""
         import jax
 
         return _jax_program(arrays, tools, jax.jit(_jax_step(parameters)))
 
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Return a new array, without jit."""
+        """Compute each update as a new array, without jit."""
         return _jax_program(arrays, tools, _jax_step(parameters))
 
     @variant("jax/jit-donated")
     def jit_donated(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Donate the old array: the new array takes its memory."""
+        """Donate the old array to jit, so that the new array can take its memory."""
         import jax
 
         return _jax_program(arrays, tools, jax.jit(_jax_step(parameters), donate_argnums=0))
 
     @variant("jax/jit-fori")
     def jit_fori(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Run the updates in a lax.fori_loop under jit; its body is compiled once."""
+        """Run the updates in a lax.fori_loop under jit, which compiles the body once."""
         import jax
 
         update = _jax_update(parameters)
@@ -118,27 +118,21 @@ class InplaceUpdate(Workload):
         return _jax_program(arrays, tools, jax.jit(step))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compute x = x + 1, which returns a new tensor, as do the other kinds of update."""
+        """Compute each update as a new tensor, as `x = x + 1` does."""
         import torch
 
-        update = _new_array_update(parameters, torch.sin, _row_setter(torch.clone))
+        update = _new_array_update(parameters, sine=torch.sin, set_row=_row_setter(torch.clone))
         return _program(arrays, tools, _step(parameters, update))
 
     @variant("pytorch/in-place")
     def in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compute x += 1, eagerly.
-
-        The other kinds of update change x in place too.
-        """
+        """Change x in place in each update, as `x += 1` does, eagerly."""
         step = _step(parameters, _in_place_update(parameters))
         return replace(_program(arrays, tools, step), placed=True)
 
     @variant("pytorch/compile-in-place")
     def torch_compile_in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compute x += 1 under torch.compile, which writes into its argument.
-
-        The other kinds of update change x in place too.
-        """
+        """Change x, the step's argument, in place in each update, as `x += 1` does, under torch.compile."""
         import torch
 
         step = torch.compile(_step(parameters, _in_place_update(parameters)), fullgraph=True)
@@ -160,7 +154,7 @@ def _new_array_update(
 
 
 def _row_setter(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Return a function (x, index, row) -> copy of x with this row, where `copy` makes the copy."""
+    """Return a function (x, index, row) that sets a row in a new copy of x, made by the framework's `copy`."""
 
     def set_row(x: Any, index: int, row: Any) -> Any:
         new = copy(x)
@@ -171,10 +165,10 @@ def _row_setter(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
 
 
 def _in_place_update(parameters: InplaceUpdate.Parameters) -> Update:
-    """Return an update for PyTorch that changes x in place and returns it."""
+    """Return an update for PyTorch, (x, batch, index) -> x, that changes x in place."""
 
     def update(x: Any, batch: Any, index: int) -> Any:
-        """Update x in place, and return it."""
+        """Change x in place, and return x."""
         if parameters.update == "one":
             x += 1
         elif parameters.update == "sine":
@@ -187,14 +181,14 @@ def _in_place_update(parameters: InplaceUpdate.Parameters) -> Update:
 
 
 def _jax_update(parameters: InplaceUpdate.Parameters) -> Update:
-    """Return an update for JAX, which returns a new array."""
+    """Return an update for JAX, (x, batch, index) -> new array."""
     import jax.numpy as jnp
 
-    return _new_array_update(parameters, jnp.sin, lambda x, index, row: x.at[index].set(row))
+    return _new_array_update(parameters, sine=jnp.sin, set_row=lambda x, index, row: x.at[index].set(row))
 
 
 def _jax_step(parameters: InplaceUpdate.Parameters) -> Callable[[Any, Any], tuple[Any, None]]:
-    """Return the step for JAX, which applies all updates in a Python loop."""
+    """Return a step for JAX that applies all updates in a Python loop."""
     return _step(parameters, _jax_update(parameters))
 
 
@@ -210,9 +204,9 @@ def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any
 
 
 def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Return a program for JAX, whose step the adapter does not compile.
+    """Return a program for JAX whose step is compiled by its author or not at all.
 
-    `donate` says that the step may reuse the memory of x, so that every measured block begins with a fresh copy of x.
+    The step may reuse the memory of x; because of `donate`, every measured block begins with a fresh copy of x.
     """
     return replace(_program(arrays, tools, step), placed=True, donate=True)
 

@@ -38,7 +38,7 @@ class LayerNorm(Workload):
         return Arrays(state={"x": x}, batches=({"gain": gain, "bias": bias},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Normalise x in NumPy, `units` times."""
+        """Normalise each row of x in NumPy, `units` times."""
         import numpy as np
 
         del parameters
@@ -52,18 +52,19 @@ class LayerNorm(Workload):
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
         """Count seven operations for each number; a fused kernel reads x once and writes it once.
 
-        The seven are: two sums, for mean and variance, then subtract the mean, square, scale, times gain, plus bias.
+        The seven are: sum for the mean, subtract the mean, square, sum for the variance, scale, times gain, plus bias.
         """
         size = parameters.rows * parameters.features
         return Cost(flops=7.0 * size, bytes=2.0 * size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write layer normalization in plain operations."""
+        """Normalise each row of x in plain operations, without a built-in layer normalisation."""
         import jax
 
         del parameters
 
         def step(x: Any, batch: Any) -> tuple[Any, None]:
+            """Normalise each row of x to mean 0 and variance 1, then apply gain and bias."""
             deviation = x - x.mean(axis=-1, keepdims=True)
             variance = (deviation**2).mean(axis=-1, keepdims=True)
             return deviation * jax.lax.rsqrt(variance + EPSILON) * batch["gain"] + batch["bias"], None
@@ -71,12 +72,13 @@ class LayerNorm(Workload):
         return _program(arrays, tools, step)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write layer normalization in plain operations."""
+        """Normalise each row of x in plain operations, without a built-in layer normalisation."""
         import torch
 
         del parameters
 
         def step(x: Any, batch: Any) -> tuple[Any, None]:
+            """Normalise each row of x to mean 0 and variance 1, then apply gain and bias."""
             deviation = x - x.mean(dim=-1, keepdim=True)
             variance = (deviation**2).mean(dim=-1, keepdim=True)
             return deviation * torch.rsqrt(variance + EPSILON) * batch["gain"] + batch["bias"], None

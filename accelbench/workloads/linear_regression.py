@@ -67,7 +67,7 @@ class LinearRegression(Workload):
         return {"w": w, "loss": np.asarray(loss)}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count two products with x, and five operations for each sample: error, loss, scaled gradient.
+        """Count two matrix-vector products with x, and five operations for each sample: error, loss, scaled gradient.
 
         x is read twice, y once.
         """
@@ -75,13 +75,13 @@ class LinearRegression(Workload):
         return Cost(flops=float(n * (4 * width + 5)), bytes=float(n * (2 * width + 1) * float_bytes))
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use jax.value_and_grad."""
+        """Compute loss and gradient by jax.value_and_grad."""
         state, batch = tools.put((arrays.state["w"], arrays.batches[0]))
         return Program(state=state, step=_jax_step(parameters), batches=(batch,), export=_export)
 
     @variant("jax/scan-steps")
     def scan_steps(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile `steps` steps into one program, as a scan."""
+        """Compile `steps` steps into one program, a scan."""
         import jax
 
         step = _jax_step(parameters)
@@ -97,12 +97,12 @@ class LinearRegression(Workload):
         )
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use tensors and autograd."""
+        """Compute the gradient by autograd, without torch.nn layers or torch.optim."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the loss and its gradient with torch.compile."""
+        """Compile the loss and its gradient with torch.compile; the update runs eagerly."""
         return _torch_program(parameters, arrays, tools, compiled=True)
 
     @variant("pytorch/compile-whole")
@@ -123,10 +123,12 @@ class LinearRegression(Workload):
 
 
 def _jax_loss(w: Any, batch: Any) -> Any:
+    """Return the mean squared error of x @ w."""
     return ((batch["x"] @ w - batch["y"]) ** 2).mean()
 
 
 def _export(w: Any, loss: Any) -> dict[str, Any]:
+    """Return the arrays to compare with the reference, by name."""
     return {"w": w, "loss": loss}
 
 
@@ -143,6 +145,7 @@ def _jax_step(parameters: LinearRegression.Parameters) -> Any:
 
 
 def _torch_loss(w: Any, batch: Any) -> Any:
+    """Return the mean squared error of x @ w."""
     import torch
 
     return torch.nn.functional.mse_loss(batch["x"] @ w, batch["y"])
@@ -151,7 +154,7 @@ def _torch_loss(w: Any, batch: Any) -> Any:
 def _torch_program(
     parameters: LinearRegression.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
 ) -> Program:
-    """Return a program with autograd; if `compiled`, the loss is under torch.compile."""
+    """Return a program that computes gradients by autograd; if `compiled`, torch.compile compiles the loss."""
     import torch
 
     loss_of = torch.compile(_torch_loss) if compiled else _torch_loss

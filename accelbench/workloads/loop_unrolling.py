@@ -44,7 +44,7 @@ class LoopUnrolling(Workload):
         return Arrays(state={"carry": np.zeros(())}, batches=({"x": np.arange(n) / n},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Run the loop `units` times in NumPy. Each run continues from the last sine, or from the last sum / n."""
+        """Run the loop `units` times in NumPy, each time from the previous loop's last sine, or last sum / n."""
         import numpy as np
 
         carry, x = arrays.state["carry"], arrays.batches[0]["x"]
@@ -60,7 +60,10 @@ class LoopUnrolling(Workload):
         return {"carry": np.asarray(carry), "sums": sums}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count n additions, and n sines or, for `body: sum`, a division; x is read and, for `sum`, sums written."""
+        """Count n additions, and n sines or, for `body: sum`, one division.
+
+        x is read; for `body: sum`, the sums are written.
+        """
         n = parameters.length
         if parameters.body == "sine":
             return Cost(flops=2.0 * n, bytes=float(n) * float_bytes)
@@ -68,7 +71,7 @@ class LoopUnrolling(Workload):
         return Cost(flops=additions_and_division, bytes=2.0 * n * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use a Python loop; jit unrolls it."""
+        """Write a Python loop over x, which jit unrolls."""
         import jax.numpy as jnp
 
         def all_sums(carry: Any, x: Any) -> Any:
@@ -86,7 +89,7 @@ class LoopUnrolling(Workload):
         import jax.numpy as jnp
 
         def add(total: Any, element: Any) -> tuple[Any, Any]:
-            """Return the new total as the carry of the scan, and as its output."""
+            """Return the new total twice: as the carry of the scan, and as the output of this iteration."""
             return total + element, total + element
 
         def add_and_sine(carry: Any, element: Any) -> tuple[Any, None]:
@@ -109,6 +112,8 @@ class LoopUnrolling(Workload):
         import jax.numpy as jnp
 
         def all_sums(carry: Any, x: Any) -> Any:
+            """Return the running sums of x, starting from `carry`."""
+
             def add(i: Any, state: Any) -> Any:
                 """Add x[i] to the total, and write the new total into `sums`."""
                 total, sums = state
@@ -124,14 +129,14 @@ class LoopUnrolling(Workload):
 
     @variant("jax/jit-cumsum")
     def jit_cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use jnp.cumsum instead of a loop; only for sums."""
+        """Use jnp.cumsum instead of a loop; only for `body: sum`."""
         import jax
         import jax.numpy as jnp
 
-        return _program(parameters, arrays, tools, lambda carry, x: carry + jnp.cumsum(x), compiler=jax.jit)
+        return _program(parameters, arrays, tools, all_sums=lambda carry, x: carry + jnp.cumsum(x), compiler=jax.jit)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use a Python loop; torch.compile unrolls it."""
+        """Write a Python loop over x, which torch.compile unrolls."""
         import torch
 
         def all_sums(carry: Any, x: Any) -> Any:
@@ -144,7 +149,7 @@ class LoopUnrolling(Workload):
 
     @variant("pytorch/cumsum")
     def cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.cumsum, eagerly; only for sums."""
+        """Use torch.cumsum instead of a loop, eagerly; only for `body: sum`."""
         import torch
 
         def all_sums(carry: Any, x: Any) -> Any:
@@ -154,7 +159,7 @@ class LoopUnrolling(Workload):
 
     @variant("pytorch/compile-cumsum")
     def compile_cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.cumsum under torch.compile; only for sums."""
+        """Use torch.cumsum instead of a loop, under torch.compile; only for `body: sum`."""
         import torch
 
         def all_sums(carry: Any, x: Any) -> Any:
@@ -164,7 +169,7 @@ class LoopUnrolling(Workload):
 
 
 def _without_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function unchanged, where other variants compile it."""
+    """Return the function unchanged; this takes the place of jax.jit or torch.compile."""
     return function
 
 
@@ -178,7 +183,7 @@ def _running_sums(carry: Any, x: Any) -> list[Any]:
 
 
 def _last_sine(carry: Any, x: Any, sine: Callable[[Any], Any]) -> Any:
-    """Add each element of x to carry and take the sine; return the last sine."""
+    """Replace carry by sine(carry + element) for each element of x; return the last sine."""
     for element in x:
         carry = sine(carry + element)
     return carry
@@ -194,11 +199,12 @@ def _program(
 ) -> Program:
     """Return a program that runs `all_sums` (carry, x) -> sums or, for `body: sine`, `last_sine` (carry, x) -> sine.
 
-    `compiler` wraps the step. If it is None, the adapter compiles the step as the variant's mode says.
+    `compiler` compiles the step; without a compiler, accelbench compiles the step as the variant's mode says.
     """
     if parameters.body == "sum":
 
         def step(carry: Any, batch: Any) -> tuple[Any, Any]:
+            """Return the next carry and the running sums."""
             sums = all_sums(carry, batch["x"])
             # The next loop needs the last sum of this one. The division keeps numbers small.
             return sums[-1] / parameters.length, sums

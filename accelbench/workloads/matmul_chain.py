@@ -44,7 +44,7 @@ class MatmulChain(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Make one product the unit of work. Without scaling, infinity and NaN are expected."""
+        """Make one product the unit of work; for `scaling: none`, expect infinity and NaN."""
         overflows = "x @ x squares the numbers with every product: infinite at about the fifth, then not a number"
         return Measure(unit="product", non_finite=overflows if parameters.scaling == "none" else None)
 
@@ -65,7 +65,7 @@ class MatmulChain(Workload):
         return Arrays(state={"x": x}, batches=({"w": w},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Return x @ w^units or, without scaling, x squared `units` times."""
+        """Return x @ w^units or, for `scaling: none`, x squared `units` times."""
         import numpy as np
 
         x = arrays.state["x"]
@@ -77,29 +77,29 @@ class MatmulChain(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count a product of two matrices: 2 n^3 operations, two matrices read, one written."""
+        """Count a product of two n x n matrices: 2 n^3 operations, two matrices read, one written."""
         n = parameters.size
         return Cost(flops=2.0 * n**3, bytes=3.0 * n**2 * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count one matrix product; compilers turn a small one into sums."""
+        """Count one matrix product, unless it is so small that compilers turn it into sums."""
         return Operations(products=1) if parameters.size >= SMALLEST_PRODUCT else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use `@`, which is the same in all frameworks."""
+        """Multiply matrices by `@`, which is the same in JAX, PyTorch and NumPy."""
         return _program(parameters, arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use `@`, which is the same in all frameworks."""
+        """Multiply matrices by `@`, which is the same in JAX, PyTorch and NumPy."""
         return _program(parameters, arrays, tools)
 
     def numpy(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use `@`, which is the same in all frameworks."""
+        """Multiply matrices by `@`, which is the same in JAX, PyTorch and NumPy."""
         return _program(parameters, arrays, tools)
 
 
 def _program(parameters: MatmulChain.Parameters, arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose step multiplies x by w or, without scaling, by itself."""
+    """Return a program whose step multiplies x by w or, for `scaling: none`, x by itself."""
 
     def multiply_by_w(x: Any, batch: Any) -> tuple[Any, None]:
         return x @ batch["w"], None

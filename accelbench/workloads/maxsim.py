@@ -67,33 +67,39 @@ class Maxsim(Workload):
         return {"scores": scores, "query": query}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count 2 operations for each pair of tokens and each feature; the documents are read once."""
+        """Count 2 operations for each feature of each pair of document and query token; documents are read once."""
         tokens = parameters.documents * parameters.document_tokens
         flops = 2.0 * tokens * parameters.query_tokens * parameters.features
         return Cost(flops=flops, bytes=float(tokens * parameters.features * float_bytes))
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the product documents @ query.T; compilers turn a small one into sums."""
+        """Count the product documents @ query.T, unless it is so small that compilers turn it into sums."""
         shortest_side = min(parameters.document_tokens, parameters.query_tokens, parameters.features)
         return Operations(products=1) if shortest_side >= SMALLEST_PRODUCT else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use jax.numpy."""
+        """Score the documents with jax.numpy."""
         del parameters
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:
-            """Sum each query token's largest product with a document's tokens; return the next query and the sums."""
+            """Return the next query and each document's score.
+
+            A score adds up each query token's largest product with the document's tokens.
+            """
             scores = (batch["documents"] @ query.T).max(axis=1).sum(axis=-1)  # (documents,)
             return _next_query(query, scores.mean()), scores
 
         return _program(arrays, tools, step)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch."""
+        """Score the documents with PyTorch."""
         del parameters
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:
-            """Sum each query token's largest product with a document's tokens; return the next query and the sums."""
+            """Return the next query and each document's score.
+
+            A score adds up each query token's largest product with the document's tokens.
+            """
             scores = (batch["documents"] @ query.T).amax(dim=1).sum(dim=-1)  # (documents,)
             return _next_query(query, scores.mean()), scores
 

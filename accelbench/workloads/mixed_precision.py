@@ -25,33 +25,35 @@ class MixedPrecision(network.DeepNetwork):
     libraries = {"jax": ("flax.training.dynamic_scale",)}
 
     def jax(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Cast the weights inside the loss. In float16, also scale the loss."""
-        return _jax_program(parameters, arrays, tools, narrow=True)
+        """Cast the weights to the narrow type inside the loss; in float16, also scale the loss."""
+        return _jax_program(parameters, arrays, tools, low_precision=True)
 
     @variant("jax/jit-full")
     def jit_full(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compute everything in float32."""
-        return training.jit_donating(_jax_program(parameters, arrays, tools, narrow=False))
+        return training.jit_donating(_jax_program(parameters, arrays, tools, low_precision=False))
 
     def pytorch(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use torch.autocast; in float16 also torch.amp.GradScaler, which waits for a GPU in every step."""
-        return _torch_program(parameters, arrays, tools, narrow=True)
+        return _torch_program(parameters, arrays, tools, low_precision=True)
 
     @variant("pytorch/eager-full")
     def eager_full(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compute everything in float32."""
-        return _torch_program(parameters, arrays, tools, narrow=False)
+        return _torch_program(parameters, arrays, tools, low_precision=False)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile forward pass and loss with torch.compile, under torch.autocast."""
-        return _torch_program(parameters, arrays, tools, narrow=True, compiled=True)
+        return _torch_program(parameters, arrays, tools, low_precision=True, compiled=True)
 
 
-def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool) -> Program:
+def _jax_program(
+    parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, low_precision: bool
+) -> Program:
     """Return a training program with weights in at least float32.
 
-    If `narrow`, products have the type of the precision policy.
+    If `low_precision`, matrix products have the type of the precision policy, such as bfloat16.
     """
     import jax
     import jax.numpy as jnp
@@ -61,8 +63,8 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
     policy_type = examples["inputs"].dtype  # `put` has converted floats to the type of the precision policy
     weight_type = jnp.promote_types(policy_type, jnp.float32)
     layers, examples = _cast((layers, examples), weight_type)
-    product_type = policy_type if narrow else weight_type
-    scales_loss = narrow and policy_type == jnp.float16
+    product_type = policy_type if low_precision else weight_type
+    scales_loss = low_precision and policy_type == jnp.float16
 
     def loss_of(layers: Any, batch: Any) -> Any:
         """Compute outputs in `product_type`, and return their mean squared error in `weight_type`."""
@@ -75,7 +77,7 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
         return jax.tree.map(lambda weight, gradient: weight - parameters.learning_rate * gradient, layers, gradients)
 
     def plain_step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train on one batch without scaling; return the next state and the loss."""
+        """Train on one batch without scaling the loss; return the next state and the loss."""
         layers, no_scale = state
         loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
         return (descend(layers, gradients), no_scale), loss
@@ -106,18 +108,24 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
 
 
 def _cast(arrays: Any, dtype: Any) -> Any:
-    """Return a pytree of JAX arrays in this type."""
+    """Return the pytree with its JAX arrays converted to this type."""
     import jax
 
     return jax.tree.map(lambda array: array.astype(dtype), arrays)
 
 
 def _torch_program(
-    parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool, compiled: bool = False
+    parameters: network.DeepNetwork.Parameters,
+    arrays: Arrays,
+    tools: Tools,
+    *,
+    low_precision: bool,
+    compiled: bool = False,
 ) -> Program:
     """Return a training program with weights in at least float32.
 
-    If `narrow`, products have the type of the precision policy. If `compiled`, the loss is under torch.compile.
+    If `low_precision`, matrix products have the type of the precision policy, such as bfloat16. If `compiled`,
+    torch.compile compiles the loss.
     """
     import torch
 
@@ -126,7 +134,7 @@ def _torch_program(
     weight_type = torch.promote_types(policy_type, torch.float32)
     layers = [{name: tensor.to(weight_type) for name, tensor in layer.items()} for layer in layers]
     model = network.torch_network(layers)
-    autocasts = narrow and policy_type != weight_type  # a policy of float32 needs no casts
+    autocasts = low_precision and policy_type != weight_type  # a policy of float32 needs no casts
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
         with torch.autocast(device, dtype=policy_type if autocasts else None, enabled=autocasts):

@@ -70,7 +70,7 @@ class Mlp(Workload):
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Draw weights (in, out), biases (out,), inputs (batch, in) and, for training, targets.
 
-        Training changes the network; prediction changes the inputs.
+        The state is what a step changes: the network in training, the inputs in prediction.
         """
         widths = (parameters.inputs, parameters.hidden, parameters.outputs)
         network = {}
@@ -134,7 +134,7 @@ class Mlp(Workload):
         return Cost(flops=forward + backward + loss + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the matrix products of a step; compilers turn small ones into sums."""
+        """Count the matrix products of a step, without small ones, which compilers turn into sums."""
         p = parameters
         train = p.work == "train"
         products = 0
@@ -145,13 +145,13 @@ class Mlp(Workload):
         return Operations(products=products)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use flax nnx and optax."""
+        """Train or predict with flax nnx and optax."""
         if parameters.work == "train":
             return _jax_training_program(parameters, arrays, tools)
         return _jax_prediction_program(parameters, arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.nn and torch.optim."""
+        """Train or predict with torch.nn and torch.optim."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
@@ -161,12 +161,12 @@ class Mlp(Workload):
 
     @variant("pytorch/compile-step")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile also the optimizer's step; a prediction is the same as in pytorch/compile."""
+        """Compile the optimizer's step too, unlike pytorch/compile; a prediction is the same in both."""
         return _torch_program(parameters, arrays, tools, "step")
 
     @variant("pytorch/compile-whole")
     def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the whole step into one graph by torch.func; a prediction is the same as in pytorch/compile."""
+        """Compile the whole training step into one graph, by torch.func; predict as pytorch/compile does."""
         return _torch_program(parameters, arrays, tools, "whole")
 
 
@@ -189,7 +189,7 @@ def _append_outputs(concatenate: Any, inputs: Any, outputs: Any) -> Any:
 def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
     """Return a program whose step is `predict`, (inputs, network) -> (next inputs, None).
 
-    If `placed`, `predict` is already compiled. Several devices divide the examples.
+    Set `placed` if `predict` is already compiled. If there are several devices, each computes some of the examples.
     """
     return Program(
         state=inputs,
@@ -202,7 +202,7 @@ def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool
 
 
 def _jax_network(parameters: Mlp.Parameters, network: NamedArrays, tools: Tools) -> tuple[Any, Any]:
-    """Return the network of flax as (graph, weights), with the values of `network`; nnx.merge makes it callable."""
+    """Return a flax network with the weights of `network`, split into (graph, weights), which nnx.merge joins."""
     from flax import nnx
 
     def build() -> nnx.Sequential:
@@ -247,7 +247,7 @@ def _jax_training_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Too
         return ((nnx.merge(graph, weights)(batch["inputs"]) - batch["targets"]) ** 2).mean()
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
-        """Return the weights with the names of the reference, and the loss."""
+        """Return the weights by the names that `reference` uses, and the loss."""
         weights, _optimizer_state = state
         layers = nnx.to_pure_dict(weights)["layers"]
         first, second = layers[0], layers[2]  # 1 is the relu
@@ -269,7 +269,7 @@ def _torch_program(
 ) -> Program:
     """Return a program with torch.nn that trains or, for `work: predict`, predicts.
 
-    `compiled` says what is under torch.compile, as in `torch_program`; in a prediction, it is the whole step.
+    `compiled` says what torch.compile compiles in a training, as in `torch_program`; in a prediction, the whole step.
     """
     import torch
 
@@ -297,7 +297,7 @@ def _torch_program(
         return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])
 
     def export_weights(tensors: training.Tensors) -> dict[str, Any]:
-        """Return the tensors with the names and layouts of the reference."""
+        """Return the tensors with the names and layouts that `reference` uses."""
         # 0 and 2 are the linear layers.
         values = (tensors["0.weight"].T, tensors["0.bias"], tensors["2.weight"].T, tensors["2.bias"])
         return dict(zip(NAMES, values, strict=True))

@@ -47,7 +47,7 @@ class OptimizerStep(Workload):
         learning_rate: float = Field(default=0.001, gt=0, le=1, description="Adam's step size.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Request a comparison with the reference after three steps, as Adam's corrections differ in each step."""
+        """Request a comparison with the reference after three steps, as Adam's bias corrections differ in each."""
         del parameters
         return Measure(parity_units=3)
 
@@ -90,7 +90,7 @@ class OptimizerStep(Workload):
 
     @variant("jax/jit-donated")
     def jit_donated(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Donate the old parameters and moments."""
+        """Donate the old parameters and moments to jit, so that the new ones can take their memory."""
         import jax
 
         program = _jax_program(parameters, arrays, tools)
@@ -112,7 +112,7 @@ class OptimizerStep(Workload):
 
 
 def _jax_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose state is (weights, optimizer state). A batch is the gradients by name."""
+    """Return a program that applies optax.adam to the state (weights, optimizer state); batches are gradients."""
     import optax
 
     adam = optax.adam(parameters.learning_rate, b1=BETA1, b2=BETA2, eps=EPSILON)
@@ -124,7 +124,7 @@ def _jax_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: To
         return (optax.apply_updates(weights, updates), optimizer_state), None
 
     def export(state: Any, _: Any) -> dict[str, Any]:
-        """Return weights and moments with the names of the reference."""
+        """Return weights and moments by the names that `reference` uses."""
         weights, (moments, *_) = state  # optax.adam's state begins with the moments
         return _arrays_by_name(weights, moments.mu, moments.nu)
 
@@ -133,14 +133,14 @@ def _jax_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: To
 
 
 def _torch_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: Tools, **options: bool) -> Program:
-    """Return a program whose state is (weights, optimizer).
+    """Return a program that applies torch.optim.Adam to the state (weights, optimizer); batches are gradients.
 
     `options` are arguments of torch.optim.Adam, such as `fused`.
     """
     import torch
 
     def step(state: Any, gradients: Any) -> tuple[Any, None]:
-        """Apply one step of Adam in place."""
+        """Apply one step of Adam, which changes weights and moments in place."""
         weights, adam = state
         for name, weight in weights.items():
             weight.grad = gradients[name]
@@ -148,7 +148,7 @@ def _torch_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: 
         return state, None
 
     def export(state: Any, _: Any) -> dict[str, Any]:
-        """Return weights and moments with the names of the reference."""
+        """Return weights and moments by the names that `reference` uses."""
         weights, adam = state
         first_moments = {name: adam.state[weight]["exp_avg"] for name, weight in weights.items()}
         second_moments = {name: adam.state[weight]["exp_avg_sq"] for name, weight in weights.items()}
@@ -162,7 +162,7 @@ def _torch_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: 
 
 
 def _arrays_by_name(weights: Any, first_moments: Any, second_moments: Any) -> dict[str, Any]:
-    """Return weights and moments with the names of the reference: p0, p0.m, p0.v, ..."""
+    """Return weights and moments by the names that `reference` uses: p0, p0.m, p0.v, ..."""
     return {
         **weights,
         **{f"{name}.m": moment for name, moment in first_moments.items()},

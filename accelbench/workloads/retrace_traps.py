@@ -30,7 +30,7 @@ class RetraceTraps(Workload):
         calls: int = Field(default=4, ge=2, le=100, description="Number of calls.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
+        """Use the protocol `observe`, which records what the calls return and times nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
@@ -44,14 +44,14 @@ class RetraceTraps(Workload):
         return Arrays(state={}, batches=batches)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Replace the numbers that are not above 0 by zeros, which keeps the shape."""
+        """Replace all numbers but the positive ones by zeros, which keeps the shape."""
         del parameters
         import jax.numpy as jnp
 
         return _program(lambda x: jnp.where(x > 0, x, 0), arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Replace the numbers that are not above 0 by zeros, which keeps the shape."""
+        """Replace all numbers but the positive ones by zeros, which keeps the shape."""
         del parameters
         import torch
 
@@ -59,7 +59,7 @@ class RetraceTraps(Workload):
 
     @variant("jax/jit-fresh-lambda")
     def jit_fresh_lambda(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Create a new function in every call."""
+        """Pass a new function to jax.jit in every call."""
         del parameters
         import jax
         import jax.numpy as jnp
@@ -71,7 +71,7 @@ class RetraceTraps(Workload):
 
     @variant("pytorch/compile-fresh-lambda")
     def compile_fresh_lambda(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Create a new function from the same code in every call."""
+        """Pass a new function, created from the same code, to torch.compile in every call."""
         del parameters
         import torch
 
@@ -98,7 +98,7 @@ class RetraceTraps(Workload):
 
     @variant("jax/jit-mask-outside")
     def jit_mask_outside(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Apply the mask outside jit, in NumPy: jit gets arrays of one, two, three and four numbers."""
+        """Select the positive numbers outside jit, in NumPy, so that jit gets another length in each call."""
         del parameters
         import jax
         import jax.numpy as jnp
@@ -107,7 +107,7 @@ class RetraceTraps(Workload):
 
     @variant("jax/jit-mask-outside-sum")
     def jit_mask_outside_sum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Apply the mask outside jit, in NumPy, and return the sum: the output's shape is fixed, the input's is not."""
+        """Select the positive numbers in NumPy and sum them under jit: only the input's shape changes in each call."""
         del parameters
         import jax
         import jax.numpy as jnp
@@ -122,6 +122,7 @@ class RetraceTraps(Workload):
         import jax.numpy as jnp
 
         def positive_numbers_first(x: Any) -> Any:
+            """Return an array as long as x: the positive numbers of x, then zeros."""
             # Missing indices are `x.size`, which is outside of x, where `get` returns 0.
             (indices,) = jnp.nonzero(x > 0, size=x.size, fill_value=x.size)
             return x.at[indices].get(mode="fill", fill_value=0)
@@ -130,10 +131,7 @@ class RetraceTraps(Workload):
 
 
 def _call_with_positive_numbers(jitted: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that calls `jitted` with the positive numbers of x.
-
-    NumPy selects them, which compiles nothing.
-    """
+    """Return a function that calls `jitted` with the positive numbers of x, selected by NumPy without compiling."""
     import numpy as np
 
     def select_and_call(x: Any) -> Any:
@@ -146,7 +144,7 @@ def _call_with_positive_numbers(jitted: Callable[[Any], Any]) -> Callable[[Any],
 def _program(function: Callable[[Any], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
     """Return a program that calls `function` with each batch's x.
 
-    If `placed`, the adapter does not compile `function`.
+    Set `placed` if `function` is already compiled, or compiles by itself: the step is then called unchanged.
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:

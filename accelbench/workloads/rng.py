@@ -13,7 +13,7 @@ from accelbench.workload import Arrays, Measure, Program, Tools, Workload, Workl
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-KEEP = 0.5
+KEEP_PROBABILITY = 0.5
 
 
 class Rng(Workload):
@@ -41,7 +41,7 @@ class Rng(Workload):
         draws: int = Field(default=50, ge=1, le=10_000, description="Masks for each thread and call.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
+        """Use the protocol `observe`, which records what the calls return and times nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
@@ -54,7 +54,7 @@ class Rng(Workload):
 
     @variant("jax/jit-reused-key")
     def jit_reused_key(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use the same key in all calls, which is the article's bug."""
+        """Use the same key in all calls, a bug that makes all masks equal."""
         return _jax_program(parameters, arrays, tools, splits=False)
 
     @variant("jax/jit-split-key")
@@ -64,34 +64,34 @@ class Rng(Workload):
 
     @variant("jax/jit-reused-key-checked")
     def jit_reused_key_checked(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use the same key in all calls, with jax.debug_key_reuse, which detects this."""
+        """Use the same key in all calls under jax.debug_key_reuse, which raises an error when a key is used again."""
         return _jax_program(parameters, arrays, tools, splits=False, detects_reuse=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Seed PyTorch's global generator once; each draw changes its state."""
+        """Seed PyTorch's global generator once; each call draws from it, so that masks differ."""
         del parameters
         import torch
 
         torch.manual_seed(int(arrays.state["seed"]))
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
-            return ones, torch.nn.functional.dropout(ones, 1 - KEEP) > 0
+            return ones, torch.nn.functional.dropout(ones, 1 - KEEP_PROBABILITY) > 0
 
         return Program(state=tools.put(arrays.state["ones"]), step=step, batches=arrays.batches, observe=_observe_masks)
 
     @variant("pytorch/threads")
     def torch_threads(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Draw from PyTorch's global generator in all threads; it is seeded before they start."""
+        """Draw from PyTorch's global generator in all threads, after seeding it in every call."""
         import torch
 
         seed = int(arrays.state["seed"])
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
-            """Seed the generator, and draw masks in all threads."""
+            """Seed the global generator, and draw masks from it in all threads."""
             torch.manual_seed(seed)
 
             def draw_mask(_thread: int) -> Any:
-                return torch.nn.functional.dropout(ones, 1 - KEEP) > 0
+                return torch.nn.functional.dropout(ones, 1 - KEEP_PROBABILITY) > 0
 
             return ones, torch.stack(_draw_in_threads(parameters, draw_mask))
 
@@ -106,12 +106,12 @@ class Rng(Workload):
         seed = int(arrays.state["seed"])
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
-            """Make a generator for each thread, and draw masks in all threads."""
+            """Create a seeded generator for each thread, and draw masks in all threads."""
             threads = range(parameters.threads)
             generators = [torch.Generator(ones.device).manual_seed(seed + thread) for thread in threads]
 
             def draw_mask(thread: int) -> Any:
-                return torch.bernoulli(KEEP * ones, generator=generators[thread])
+                return torch.bernoulli(KEEP_PROBABILITY * ones, generator=generators[thread])
 
             return ones, torch.stack(_draw_in_threads(parameters, draw_mask))
 
@@ -124,11 +124,11 @@ class Rng(Workload):
         import jax
         import jax.numpy as jnp
 
-        mask_of = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
+        mask_of = jax.jit(lambda key: jax.random.bernoulli(key, KEEP_PROBABILITY, (parameters.size,)))
         key = jax.random.key(int(arrays.state["seed"]))
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
-            """Make a key for each thread, and draw masks in all threads."""
+            """Derive a key for each thread, and draw masks in all threads."""
             thread_keys = [jax.random.fold_in(key, thread) for thread in range(parameters.threads)]
 
             def draw_mask(thread: int) -> Any:
@@ -162,14 +162,14 @@ def _draw_in_threads(parameters: Rng.Parameters, draw_mask: Callable[[int], Any]
 def _jax_program(
     parameters: Rng.Parameters, arrays: Arrays, tools: Tools, *, splits: bool, detects_reuse: bool = False
 ) -> Program:
-    """Return a program whose calls each draw one mask.
+    """Return a program that draws one mask in each call.
 
-    If `splits`, each call has a new key; otherwise all share one. If it `detects_reuse`, JAX raises an error when a key
-    is used again.
+    If `splits`, each call uses a new key; otherwise all use the same key. If `detects_reuse`, JAX raises an error when
+    a key is used again.
     """
     import jax
 
-    mask_of = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
+    mask_of = jax.jit(lambda key: jax.random.bernoulli(key, KEEP_PROBABILITY, (parameters.size,)))
 
     def step(state: Any, _batch: Any) -> tuple[Any, Any]:
         """Draw one mask; return the next state and the mask."""

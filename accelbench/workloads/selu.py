@@ -34,7 +34,7 @@ class Selu(Workload):
         rows: int = Field(default=4, ge=2, le=1000, description="Rows of the matrix.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Return the protocol `observe`: results of the five calls are recorded, and nothing is timed."""
+        """Use the protocol `observe`, which records what the five calls return and times nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
@@ -48,7 +48,7 @@ class Selu(Workload):
         return Arrays(state={}, batches=[{"x": x} for x in (*numbers, *vectors, matrix)])
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write SELU in jax.numpy, as the article does."""
+        """Write SELU in operations of jax.numpy."""
         del parameters
         import jax.numpy as jnp
 
@@ -59,7 +59,7 @@ class Selu(Workload):
         return Program(state=(), step=step, batches=tools.put(arrays.batches), observe=_observe)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write the article's function in PyTorch."""
+        """Write SELU in operations of PyTorch."""
         del parameters
         import torch
 
@@ -71,7 +71,7 @@ class Selu(Workload):
 
     @variant("jax/jit-built-in")
     def jit_built_in(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Call jax.nn.selu, whose constants are not rounded."""
+        """Call jax.nn.selu, whose constants alpha and lambda are not rounded."""
         del parameters
         import jax
 
@@ -80,7 +80,7 @@ class Selu(Workload):
 
     @variant("pytorch/built-in")
     def built_in(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Call torch.nn.functional.selu, eagerly: one kernel."""
+        """Call torch.nn.functional.selu eagerly, which runs one kernel."""
         del parameters
         from torch.nn.functional import selu
 
@@ -91,4 +91,5 @@ class Selu(Workload):
 
 
 def _observe(outs: Sequence[Any]) -> dict[str, Any]:
+    """Report the SELU of the two numbers."""
     return {"values": outs[:2]}  # only the first two calls get numbers; the others get vectors and a matrix

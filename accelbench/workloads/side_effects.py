@@ -28,7 +28,7 @@ class SideEffects(Workload):
         calls: int = Field(default=4, ge=2, le=100, description="Number of calls.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
+        """Use the protocol `observe`, which records what the calls return and times nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
@@ -37,18 +37,18 @@ class SideEffects(Workload):
         return Arrays(state={"x": rng.standard_normal(parameters.size)}, batches=[{}] * parameters.calls)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use `+`, which is the same in both frameworks."""
+        """Append to a list and return x + 1, by code that is the same in JAX and PyTorch."""
         del parameters
         return _program(arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use `+`, which is the same in both frameworks."""
+        """Append to a list and return x + 1, by code that is the same in JAX and PyTorch."""
         del parameters
         return _program(arrays, tools)
 
 
 def _program(arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose step appends to a list; observe the list's length."""
+    """Return a program whose step appends to a Python list, and whose observation is the list's length."""
     side_effects: list[str] = []
 
     def step(x: Any, _batch: Any) -> tuple[Any, Any]:

@@ -27,12 +27,12 @@ class StaticArgumentRecompile(Workload):
         values: int = Field(default=4, ge=1, le=50, description="k, the distinct lengths; each is used twice.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
+        """Use the protocol `observe`, which records what the calls return and times nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a random x, and a length for each call: 10, 20, ... twice."""
+        """Return a random x, and a length for each call: 10, 20, ... 10 * `values`, then the same again."""
         import numpy as np
 
         lengths = [10 * (1 + call % parameters.values) for call in range(2 * parameters.values)]
@@ -43,7 +43,7 @@ class StaticArgumentRecompile(Workload):
 
     @variant("jax/jit-static")
     def jit_static(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Make the length a static argument, as the article does: each length needs a program."""
+        """Make the length a static argument, so that jit compiles a program for each length."""
         del parameters
         import jax
 
@@ -51,26 +51,27 @@ class StaticArgumentRecompile(Workload):
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Trace the length like any other argument: this fails, because a slice needs a fixed length."""
+        """Trace the length like any other argument, which fails, because a slice needs a fixed length."""
         del parameters
         import jax
 
         return _program(jax.jit(_slice), arrays, tools, placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Slice as usual; at the second length, torch.compile compiles a program for any length."""
+        """Slice as usual; under torch.compile, the second length compiles a program for any length."""
         del parameters
         return _program(_slice, arrays, tools)
 
 
 def _slice(x: Any, size: int) -> Any:
+    """Return the first `size` numbers of x."""
     return x[:size]
 
 
 def _program(function: Callable[[Any, int], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
-    """Return a program that calls `function` with x and each length.
+    """Return a program that calls `function` with x and, in each call, the next length.
 
-    If `placed`, the adapter does not compile `function`.
+    Set `placed` if `function` is already compiled, or compiles by itself: the step is then called unchanged.
     """
 
     def step(x: Any, size: int) -> tuple[Any, Any]:

@@ -63,12 +63,12 @@ class TrainingCurve(Workload):
         learning_rate: float = Field(default=0.003, gt=0, le=1, description="Adam's step size.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Return the protocol `observe`: results of the epochs are recorded, and nothing is timed."""
+        """Use the protocol `observe`, which records what the epochs return and times nothing."""
         del parameters
         return Measure(protocol="observe", unit="epoch", differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw weights and biases, and for each epoch shuffled mini-batches and the test examples.
+        """Draw weights and biases; return for each epoch newly shuffled mini-batches and the same test examples.
 
         Inputs are (steps, batch, in), labels (steps, batch).
         """
@@ -98,16 +98,16 @@ class TrainingCurve(Workload):
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile a step with jit and optax; a Python loop calls it for each mini-batch."""
+        """Compile one step of optax with jit, and call the step for each mini-batch in a Python loop."""
         import jax
 
-        def epoch_of(step: Any) -> Any:
-            """Return a function that trains an epoch, mini-batch by mini-batch."""
+        def make_train_epoch(step: Any) -> Any:
+            """Return a function that trains for an epoch: it calls the compiled step for each mini-batch."""
             compiled_step = jax.jit(step)
             mean = jax.jit(lambda losses: sum(losses) / len(losses))
 
             def train_epoch(state: Any, mini_batches: Any) -> tuple[Any, Any]:
-                """Train on a list of mini-batches; return the state and the mean loss."""
+                """Train on a list of mini-batches; return the next state and the mean loss."""
                 losses = []
                 for mini_batch in mini_batches:
                     state, loss = compiled_step(state, mini_batch)
@@ -116,28 +116,28 @@ class TrainingCurve(Workload):
 
             return train_epoch
 
-        return _jax_program(parameters, arrays, tools, epoch_of, _split_into_mini_batches)
+        return _jax_program(parameters, arrays, tools, make_train_epoch, _split_into_mini_batches)
 
     @variant("jax/scan")
     def scan(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile a whole epoch: a scan over its mini-batches."""
+        """Compile a whole epoch with jit, as a scan over the mini-batches."""
         import jax
 
-        def epoch_of(step: Any) -> Any:
-            """Return a compiled function that trains an epoch."""
+        def make_train_epoch(step: Any) -> Any:
+            """Return a compiled function that trains for an epoch, as a scan of `step` over the mini-batches."""
 
             def train_epoch(state: Any, stacked_mini_batches: Any) -> tuple[Any, Any]:
-                """Scan the mini-batches; return the state and the mean loss."""
+                """Train on stacked mini-batches; return the next state and the mean loss."""
                 state, losses = jax.lax.scan(step, state, stacked_mini_batches)
                 return state, losses.mean()
 
             return jax.jit(train_epoch)
 
-        return _jax_program(parameters, arrays, tools, epoch_of, lambda stacked: stacked)
+        return _jax_program(parameters, arrays, tools, make_train_epoch, arrange_mini_batches=lambda stacked: stacked)
 
     @variant("pytorch/eager")
     def eager(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.nn and torch.optim."""
+        """Train with torch.nn and torch.optim, without torch.compile."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
@@ -151,13 +151,13 @@ Arrange = Callable[[NamedArrays], Any]
 
 
 def _split_into_mini_batches(stacked: NamedArrays) -> list[dict[str, Array]]:
-    """Split stacked arrays into a list of mini-batches."""
+    """Split arrays that stack an epoch's mini-batches into a list of mini-batches."""
     steps = len(stacked["labels"])
     return [{name: array[step] for name, array in stacked.items()} for step in range(steps)]
 
 
 def _digits() -> tuple[Array, Array]:
-    """Return images (1797, 64), with pixels from 0 to 1, and labels (1797,)."""
+    """Return scikit-learn's digits: images (1797, 64), with pixels from 0 to 1, and labels (1797,)."""
     from sklearn.datasets import load_digits
 
     inputs, labels = load_digits(return_X_y=True)
@@ -165,7 +165,7 @@ def _digits() -> tuple[Array, Array]:
 
 
 def _mnist1d() -> tuple[Array, Array]:
-    """Return signals (5000, 40) and labels (5000,), made with a fixed seed."""
+    """Return the data set MNIST-1D, made with a fixed seed: signals (5000, 40) and labels (5000,)."""
     import numpy as np
     from mnist1d.data import make_dataset
 
@@ -179,12 +179,12 @@ def _jax_program(
     parameters: TrainingCurve.Parameters,
     arrays: Arrays,
     tools: Tools,
-    epoch_of: Callable[[Any], Any],
+    make_train_epoch: Callable[[Any], Any],
     arrange_mini_batches: Arrange,
 ) -> Program:
-    """Return a program with optax.
+    """Return a program that trains with optax; one call is an epoch.
 
-    `epoch_of` maps the step for one mini-batch to a function that trains an epoch: (state, mini-batches) -> (state,
+    `make_train_epoch` turns a step for one mini-batch into a function for an epoch, (state, mini-batches) -> (state,
     mean loss). `arrange_mini_batches` brings the stacked mini-batches into the form that this function takes.
     """
     import jax
@@ -200,7 +200,7 @@ def _jax_program(
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["labels"]).mean()
 
     optimizer = optax.adam(parameters.learning_rate, DECAY1, DECAY2, EPSILON)
-    train_epoch = epoch_of(training.optax_step(cross_entropy, optimizer))
+    train_epoch = make_train_epoch(training.optax_step(cross_entropy, optimizer))
 
     def accuracy(network: Any, inputs: Any, labels: Any) -> Any:
         return (logits_of(network, inputs).argmax(-1) == labels).mean()
@@ -208,7 +208,7 @@ def _jax_program(
     compiled_accuracy = jax.jit(accuracy)
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train for one epoch; return the state, the mean loss and the test accuracy."""
+        """Train for one epoch; return the next state, the mean loss and the test accuracy."""
         state, loss = train_epoch(state, batch["mini_batches"])
         network, _optimizer_state = state
         test_inputs, test_labels = batch["test"]
@@ -222,7 +222,7 @@ def _jax_program(
 def _torch_program(
     parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
 ) -> Program:
-    """Return a program with torch.nn, under torch.compile if `compiled`."""
+    """Return a program that trains with torch.nn; if `compiled`, torch.compile compiles the loss."""
     import torch
 
     w1, b1, w2, b2 = tools.put([arrays.state[name] for name in ("weights1", "biases1", "weights2", "biases2")])
@@ -237,7 +237,7 @@ def _torch_program(
     train_mini_batch = training.torch_step(torch.compile(cross_entropy) if compiled else cross_entropy)
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train for one epoch; return the state, the mean loss and the test accuracy."""
+        """Train for one epoch; return the next state, the mean loss and the test accuracy."""
         losses = []
         for mini_batch in batch["mini_batches"]:
             state, loss = train_mini_batch(state, mini_batch)
@@ -272,7 +272,7 @@ def _program(
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
         """Return losses, test accuracy, and the largest difference from a training in NumPy.
 
-        The out of a failed epoch is None.
+        A failed epoch has None in `outs`.
         """
         finished_outs, finished_epochs = [], []
         for out, epoch in zip(outs, arrays.batches, strict=True):

@@ -94,7 +94,7 @@ class TransformerLm(Workload):
             return self.embedding == "tied"
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Request a comparison with the reference after three steps, as AdamW's corrections differ in each step."""
+        """Request a comparison with the reference after three steps, as AdamW's bias corrections differ in each."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
@@ -105,10 +105,10 @@ class TransformerLm(Workload):
         """
         text = rng.integers(parameters.vocabulary, size=(parameters.batch, parameters.sequence + 1))
         batch = {"tokens": text[:, :-1], "targets": text[:, 1:]}
-        return Arrays(state=decoder.draw(parameters, rng), batches=(batch,))
+        return Arrays(state=decoder.draw_weights(parameters, rng), batches=(batch,))
 
     def shapes(self, parameters: Parameters) -> Arrays:
-        """Return the names, shapes and types of `arrays` without data."""
+        """Return arrays with the names, shapes and types of those of `arrays`, but without data."""
         text = of_shape((parameters.batch, parameters.sequence), "int64")
         weights = {name: of_shape(shape) for name, shape in decoder.shapes(parameters).items()}
         return Arrays(state=weights, batches=({"tokens": text, "targets": text},))
@@ -147,15 +147,15 @@ class TransformerLm(Workload):
             return None
         products_of_block = transformer.PRODUCTS - 2  # without the two of attention: scores, and the sum of values
         forward = p.layers * products_of_block + 1
-        return Operations(products=3 * forward)  # backward has two for each: by inputs and by weights
+        return Operations(products=3 * forward)  # backward has two for each: gradients of inputs and of weights
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use a Python loop over the layers; jit unrolls it."""
+        """Apply the layers in a Python loop, which jit unrolls."""
         return _jax_program(parameters, arrays, tools, scanned=False)
 
     @variant("jax/jit-scanned")
     def jit_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile one layer, as the body of a scan over stacked weights."""
+        """Compile one layer, as the body of a scan over the stacked weights of all layers."""
         return training.jit_donating(_jax_program(parameters, arrays, tools, scanned=True))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -190,7 +190,7 @@ def _jax_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, s
 
 
 def _torch_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
-    """Return a training program with torch.nn; if `compiled`, the loss is under torch.compile."""
+    """Return a training program with torch.nn; if `compiled`, torch.compile compiles the loss."""
     import torch
 
     from accelbench.workloads import _decoder_torch as torch_decoder

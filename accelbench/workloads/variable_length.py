@@ -63,21 +63,21 @@ class VariableLength(Workload):
         return Measure(protocol="episode" if parameters.asks == "time" else "observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a mean of zeros (batch, width), and texts (batch, length, width).
+        """Return a mean of zeros (batch, width) as state, and for each call a batch of texts (batch, length, width).
 
-        The weights of both blocks are inputs that no step changes, so they are in a batch; only the first has them.
+        Only the first batch also has the weights of both blocks, which all calls share.
         """
         import numpy as np
 
         p = parameters
         lengths = [length // p.shortening for length in LENGTHS] * p.passes
-        weights = transformer.draw(LAYERS, p.width, rng)
+        weights = transformer.draw_weights(LAYERS, p.width, rng)
         batches = [{"text": rng.standard_normal((p.batch, length, p.width))} for length in lengths]
         batches[0] |= weights
         return Arrays(state={"mean": np.zeros((p.batch, p.width))}, batches=batches)
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute `units` calls in NumPy, without padding."""
+        """Compute the mean after `units` calls in NumPy, without padding."""
         del parameters
         mean = arrays.state["mean"]
         texts, weights_of_blocks = _texts_and_weights(arrays)
@@ -96,12 +96,12 @@ class VariableLength(Workload):
         p = parameters
         lengths = [length // p.shortening for length in LENGTHS]
         flops = sum(LAYERS * transformer.block_flops(p.batch, length, p.width) for length in lengths) / len(lengths)
-        weights = LAYERS * p.width**2 * (4 + 2 * transformer.WIDER)  # attention has 4 matrices, the perceptron 2
+        weights = LAYERS * p.width**2 * (4 + 2 * transformer.HIDDEN_RATIO)  # attention has 4 matrices, the perceptron 2
         text = p.batch * p.width * sum(lengths) / len(lengths)
         return Cost(flops=flops, bytes=(weights + text) * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep every length; jit compiles a program for each."""
+        """Keep the length of every text; jit compiles a program for each length."""
 
         def step(previous_mean: Any, batch: Any) -> tuple[Any, Any]:
             """Apply the blocks to texts; return the mean over tokens as state and output.
@@ -116,22 +116,22 @@ class VariableLength(Workload):
             return mean, mean
 
         del parameters
-        return _unpadded_program(arrays, tools, step, lambda weights: weights)
+        return _unpadded_program(arrays, tools, step, block_of=lambda weights: weights)
 
     @variant("jax/jit-padded")
     def jit_padded(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Pad every text to the length of the longest, and mask the padding."""
         longest = max(LENGTHS) // parameters.shortening
-        return _padded_program(arrays, tools, lambda _: longest)
+        return _padded_program(arrays, tools, padded_length=lambda _: longest)
 
     @variant("jax/jit-bucketed")
     def jit_bucketed(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Pad every text to the next power of two, and mask the padding."""
         del parameters
-        return _padded_program(arrays, tools, lambda length: 2 ** math.ceil(math.log2(length)))
+        return _padded_program(arrays, tools, padded_length=lambda length: 2 ** math.ceil(math.log2(length)))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep every length; at the second length, torch.compile compiles a program for any length."""
+        """Keep the length of every text; under torch.compile, the second length compiles a program for any length."""
         del parameters
 
         def step(previous_mean: Any, batch: Any) -> tuple[Any, Any]:
@@ -146,13 +146,13 @@ class VariableLength(Workload):
             mean = x.mean(1)
             return mean, mean
 
-        return _unpadded_program(arrays, tools, step, lambda weights: transformer.torch_block(weights, HEADS))
+        return _unpadded_program(arrays, tools, step, block_of=lambda weights: transformer.torch_block(weights, HEADS))
 
 
 def _texts_and_weights(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array]]]:
     """Return the text of each batch (batch, length, width), and each block's weights.
 
-    `arrays` puts the weights only into the first batch, because all batches use the same ones.
+    Only the first batch has the weights, because all batches use the same ones.
     """
     texts = [batch["text"] for batch in arrays.batches]
     weights = {name: array for name, array in arrays.batches[0].items() if name != "text"}
@@ -162,7 +162,7 @@ def _texts_and_weights(arrays: Arrays) -> tuple[list[Array], list[dict[str, Arra
 def _unpadded_program(arrays: Arrays, tools: Tools, step: Any, block_of: Callable[[Any], Any]) -> Program:
     """Return a program whose batches are (text, blocks) without padding.
 
-    `block_of` creates from the weights of a block what `step` gets for it: a module, or the weights themselves.
+    `block_of` turns the weights of a block into what `step` applies: a torch.nn.Module, or the weights themselves.
     """
     texts, weights_of_blocks = _texts_and_weights(arrays)
     blocks = [block_of(weights) for weights in tools.put(weights_of_blocks)]

@@ -75,8 +75,8 @@ class Vit(Workload):
             return (self.image // self.patch) ** 2 + 1
 
         @property
-        def pixels(self) -> int:
-            """Return how many numbers a patch has, which is three times its pixels: one number for each colour."""
+        def numbers_per_patch(self) -> int:
+            """Return how many numbers a patch has: one for each colour of each pixel."""
             return self.patch**2 * shared.COLOURS
 
     def measure(self, parameters: Parameters) -> Measure:
@@ -90,17 +90,17 @@ class Vit(Workload):
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Draw images (batch, image, image, 3), all weights and, for training, labels.
 
-        Training changes the weights; prediction changes the images.
+        The state is what a step changes: the weights in training, the images in prediction.
         """
         p = parameters
         weights = {
-            "embed": rng.standard_normal((p.pixels, p.width)) / math.sqrt(p.pixels),
+            "embed": rng.standard_normal((p.numbers_per_patch, p.width)) / math.sqrt(p.numbers_per_patch),
             "token": 0.02 * rng.standard_normal((1, 1, p.width)),
             "positions": 0.02 * rng.standard_normal((p.tokens, p.width)),
             "gain": 1 + 0.02 * rng.standard_normal(p.width),
             "gain_bias": 0.02 * rng.standard_normal(p.width),
             "head": rng.standard_normal((p.width, p.classes)) / math.sqrt(p.width),
-            **transformer.draw(p.layers, p.width, rng),
+            **transformer.draw_weights(p.layers, p.width, rng),
         }
         images = rng.standard_normal((p.batch, p.image, p.image, shared.COLOURS))
         if p.work == "predict":
@@ -137,11 +137,11 @@ class Vit(Workload):
         writes weights.
         """
         p = parameters
-        embed = 2.0 * p.batch * p.width * (p.tokens - 1) * p.pixels
+        embed = 2.0 * p.batch * p.width * (p.tokens - 1) * p.numbers_per_patch
         head = 2.0 * p.batch * p.width * p.classes
         blocks_and_head = head + p.layers * transformer.block_flops(p.batch, p.tokens, p.width)
-        block_weights = p.width**2 * (4 + 2 * transformer.WIDER)  # attention has 4 matrices, the perceptron 2
-        weights = p.layers * block_weights + p.width * (p.pixels + p.classes)
+        block_weights = p.width**2 * (4 + 2 * transformer.HIDDEN_RATIO)  # attention has 4 matrices, the perceptron 2
+        weights = p.layers * block_weights + p.width * (p.numbers_per_patch + p.classes)
         images = p.batch * p.image**2 * shared.COLOURS
         if p.work == "predict":
             moved = weights + 2 * images + p.batch * p.classes
@@ -166,7 +166,7 @@ class Vit(Workload):
         return Operations(products=3 * in_blocks + 2)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use a Python loop over the layers; jit unrolls it."""
+        """Apply the blocks in a Python loop, which jit unrolls."""
 
         def apply_blocks(x: Any, blocks: Any) -> Any:
             for weights in blocks:
@@ -177,7 +177,7 @@ class Vit(Workload):
 
     @variant("jax/jit-scanned")
     def jit_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile one layer, as the body of a scan over stacked weights."""
+        """Compile one block, as the body of a scan over the stacked weights of all blocks."""
         import jax
 
         def apply_block(x: Any, weights: Any) -> tuple[Any, None]:
@@ -193,7 +193,7 @@ class Vit(Workload):
         return replace(program, step=jax.jit(program.step), placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.nn, in a Python loop over the layers."""
+        """Apply blocks of torch.nn in a Python loop."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
@@ -203,7 +203,7 @@ class Vit(Workload):
 
     @variant("pytorch/compile-step")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile also the optimizer's step; a prediction is the same as in pytorch/compile."""
+        """Compile the optimizer's step too, unlike pytorch/compile; a prediction is the same in both."""
         return _torch_program(parameters, arrays, tools, "step")
 
 
@@ -212,8 +212,8 @@ def _jax_program(
 ) -> Program:
     """Return a program that trains or, for `work: predict`, predicts.
 
-    Weights are a list: those outside the blocks, then those of each block or, if `stacked`, the stacked ones of all
-    blocks. `apply_blocks` maps (x, weights of the blocks) to the next x.
+    Weights are a list: first those outside the blocks, then those of each block or, if `stacked`, one entry with the
+    stacked weights of all blocks. `apply_blocks` maps (x, weights of the blocks) to the next x.
     """
     import jax.numpy as jnp
     import optax
@@ -227,7 +227,7 @@ def _jax_program(
         return transformer.jax_normalise(x[:, 0], outside["gain"], outside["gain_bias"]) @ outside["head"]
 
     def split_and_put(weights: NamedArrays) -> Any:
-        """Split the weights, and place them on the device."""
+        """Split the weights into those outside and inside the blocks, and place them on the device."""
         return tools.put(shared.split_stacked(weights) if stacked else shared.split_blocks(weights, parameters.layers))
 
     if parameters.work == "predict":
@@ -240,7 +240,7 @@ def _jax_program(
     weights, optimizer = split_and_put(arrays.state), optax.sgd(parameters.learning_rate)
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
-        """Return the weights with the names of the reference, and the loss."""
+        """Return the weights by the names that `reference` uses, and the loss."""
         weights, _optimizer_state = state
         if stacked:
             outside, stacked_blocks = weights
@@ -261,7 +261,7 @@ def _torch_program(
 ) -> Program:
     """Return a program with torch.nn that trains or, for `work: predict`, predicts.
 
-    `compiled` says what is under torch.compile, as in `torch_program`; in a prediction, it is the whole step.
+    `compiled` says what torch.compile compiles in a training, as in `torch_program`; in a prediction, the whole step.
     """
     import torch
 
@@ -269,7 +269,7 @@ def _torch_program(
     weights = tools.put(shared.split_blocks(arrays.batches[0] if predict else arrays.state, parameters.layers))
     model = _torch_model_class()(weights, parameters)
     if predict:
-        program = _prediction_program(arrays, tools, lambda model, images: model(images), model)
+        program = _prediction_program(arrays, tools, logits_of=lambda model, images: model(images), weights=model)
         if compiled == "nothing":
             return program
         return replace(program, step=torch.compile(program.step), placed=True)
@@ -278,7 +278,7 @@ def _torch_program(
         return torch.nn.functional.cross_entropy(model(batch["images"]), batch["labels"])
 
     def export_weights(tensors: training.Tensors) -> dict[str, Any]:
-        """Return the model's tensors with the names of the reference."""
+        """Return the model's tensors by the names that `reference` uses."""
         outside = {
             "embed": tensors["embed.weight"].T,
             "token": tensors["token"],
@@ -296,12 +296,12 @@ def _torch_program(
 
 @cache
 def _torch_model_class() -> Any:
-    """Return the model's class. It is created only once: torch.compile would compile a second class again."""
+    """Return the class of the model, created once, as torch.compile would compile a second class again."""
     import torch
 
     class Model(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, weights: Any, parameters: Vit.Parameters) -> None:
-            """Create the layers from the weights outside the blocks and of each block."""
+            """Create the layers from a list of weights: those outside the blocks, then those of each block."""
             super().__init__()
             outside, *blocks = weights
             self.patch = parameters.patch

@@ -61,7 +61,7 @@ class Xor(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Request a comparison with the reference after `compared_epochs`; ten show a wrong gradient."""
+        """Request a comparison with the reference after `compared_epochs`; ten epochs reveal a wrong gradient."""
         return Measure(unit="epoch", parity_units=parameters.compared_epochs, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
@@ -79,7 +79,7 @@ class Xor(Workload):
         return Arrays(state=state, batches=({"inputs": inputs, "targets": targets},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Train in NumPy for `units` epochs; return the network and the last losses."""
+        """Train in NumPy for `units` epochs; return the weights, the biases and the losses of the last epoch."""
         import numpy as np
 
         w1, b1, w2, b2 = (arrays.state[name].copy() for name in ("weights1", "biases1", "weights2", "biases2"))
@@ -92,7 +92,7 @@ class Xor(Workload):
                 hidden = 1 / (1 + exp(-(w1 @ x + b1)))
                 output = 1 / (1 + exp(-(w2 @ hidden + b2)))
                 error = output - y
-                # Gradients by the sums before each sigmoid, which are those by the biases, times the learning rate.
+                # The rate times the gradients of the sums before each sigmoid, which are also those of the biases.
                 update2 = rate * 2 * error * output * (1 - output)
                 update1 = update2 @ w2 * hidden * (1 - hidden)
                 w2 -= update2[:, None] * hidden
@@ -104,7 +104,7 @@ class Xor(Workload):
         return {"weights1": w1, "biases1": b1, "weights2": w2, "biases2": b2, "losses": losses}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the products of an epoch, forward and backward, and the updates; no bytes: all data stays in caches."""
+        """Count the matrix products and updates of an epoch, and no bytes, because all data stays in caches."""
         del parameters, float_bytes
         forward = sum(2 * fan_in * fan_out for fan_in, fan_out in shared.LAYERS)
         backward = 2 * forward
@@ -136,7 +136,7 @@ class Xor(Workload):
 
     @variant("pytorch/no-optimizer")
     def no_optimizer(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.nn layers; update the weights without an optimizer."""
+        """Use torch.nn layers, and update the weights by hand, without torch.optim."""
         import torch
 
         def train(model: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -154,7 +154,7 @@ class Xor(Workload):
 
     @variant("pytorch/no-nn")
     def no_nn(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use only tensors and autograd."""
+        """Use tensors and autograd, without torch.nn and torch.optim."""
         return _torch_tensors_program(parameters, arrays, tools, _without_compiler)
 
     @variant("pytorch/compile")
@@ -193,7 +193,7 @@ class Xor(Workload):
 
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Run without jit: each operation by itself."""
+        """Run without jit, one operation at a time."""
         return _jax_program(parameters, arrays, tools, shared.jax_train_sample(_without_compiler))
 
     @variant("jax/jit-pieces")
@@ -212,7 +212,7 @@ class Xor(Workload):
 
     @variant("jax/scan-epochs")
     def scan_epochs(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the whole training into one program: a scan over epochs, which scans the samples."""
+        """Compile the whole training into one program: a scan over epochs, each a scan over the samples."""
         import jax
 
         train = shared.jax_train_sample(_without_compiler)
@@ -229,7 +229,7 @@ class Xor(Workload):
         compiled = jax.jit(train_epochs)
 
         def train_and_read(layers: Any, samples: Any) -> Any:
-            """Train for all epochs; return the layers and the losses."""
+            """Train for all epochs; return the layers, and the losses as Python numbers."""
             layers, losses = compiled(layers, samples)
             return layers, read(losses)
 
@@ -248,7 +248,7 @@ class Xor(Workload):
 
 
 def _without_compiler(function: "Callable[..., Any]") -> "Callable[..., Any]":
-    """Return the function unchanged, where other variants compile it."""
+    """Return the function unchanged; this takes the place of jax.jit or torch.compile."""
     return function
 
 
@@ -267,7 +267,7 @@ def _torch_model(arrays: Arrays, tools: Tools) -> Any:
 def _torch_tensors_program(
     parameters: Xor.Parameters, arrays: Arrays, tools: Tools, compiler: "Callable[[Any], Any]"
 ) -> Program:
-    """Return a program that trains without torch.nn. `compiler` wraps the step for one sample."""
+    """Return a program that trains without torch.nn; `compiler` compiles the step for one sample."""
     import torch
 
     @compiler
@@ -305,7 +305,7 @@ def _torch_program(
     train: Any,
     weights_and_biases: "Callable[[Any], Iterable[Any]]",
 ) -> Program:
-    """Return a program of `train`, (state, x, y) -> (state, loss); `weights_and_biases` returns a state's tensors."""
+    """Return a program of `train` (state, x, y) -> (state, loss); `weights_and_biases` returns a state's tensors."""
     import torch
 
     def export(state: Any, losses: Any) -> dict[str, Any]:
@@ -316,7 +316,7 @@ def _torch_program(
     return Program(
         state=state,
         # `new_tensor` converts a list of numbers to a tensor of the same type and device.
-        step=shared.over_samples(parameters, train, first_tensor.new_tensor),
+        step=shared.step_over_samples(parameters, train, first_tensor.new_tensor),
         batches=(shared.samples(parameters, arrays, tools),),
         placed=True,  # `train` is compiled as far as its variant says, so no mode is applied to the step
         export=export,
@@ -341,7 +341,7 @@ def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train
 
     return Program(
         state=initial_layers,
-        step=shared.over_samples(parameters, train_sample, sample_to_array),
+        step=shared.step_over_samples(parameters, train_sample, sample_to_array),
         batches=(shared.samples(parameters, arrays, tools),),
         placed=True,  # `train` is compiled as far as its variant says, so no mode is applied to the step
         export=export,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accelbench.workloads._xor import over_samples
+from accelbench.workloads._xor import step_over_samples
 from accelbench.workloads.xor import Xor
 
 
@@ -33,7 +33,7 @@ def test_a_loss_is_read_before_the_next_sample_where_that_is_asked_for(losses: A
         heard.append(f"train {x}")
         return state + 1, Loss(heard, x)
 
-    step = over_samples(Xor.Parameters(losses=losses), train, float)
+    step = step_over_samples(Xor.Parameters(losses=losses), train, float)
     state, out = step(0, [(1, None), (2, None)])
     assert (state, heard) == (2, told)
     assert [type(loss) for loss in out] == ([float, float] if losses == "read" else [Loss, Loss])
@@ -50,7 +50,7 @@ def test_a_sample_is_converted_when_its_turn_comes_where_that_is_asked_for() -> 
         heard.append(f"train {x} {y}")
         return state, 0
 
-    over_samples(Xor.Parameters(samples="converted"), train, convert)(0, [(1, 2), (3, 4)])
+    step_over_samples(Xor.Parameters(samples="converted"), train, convert)(0, [(1, 2), (3, 4)])
     assert heard == ["convert 1", "convert 2", "train 10 20", "convert 3", "convert 4", "train 30 40"]
 
 
