@@ -172,7 +172,10 @@ def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> An
 
 
 def jax_attention(q: Any, k: Any, v: Any, valid: Any = None) -> Any:
-    """Apply attention in JAX to q, k and v (batch, length, heads, features); `valid` is as in `jax_block`."""
+    """Apply attention in JAX to q, k and v (batch, length, heads, features).
+
+    `valid` (length,) is False for padding; None means no padding.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -233,7 +236,7 @@ def _torch_block_class() -> Any:
 def torch_block_weights(parameters: Mapping[str, Any], block: str) -> dict[str, Any]:
     """Return the weights and biases of one block, named as in `draw_weights`, from the parameters of a PyTorch model.
 
-    `block` is the block's name in the model.
+    `block` is the block's name in the model, such as `blocks.0`.
     """
     by_name: dict[str, Any] = {}
     for name in ("gain1", "gain2", "attend", "project", "expand", "contract"):

@@ -26,14 +26,14 @@ def step_over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]
 
     `train` maps (state, x, y) to (state, loss). `convert` moves numbers to the device for `samples: converted`.
     """
-    read = loss_reader(parameters)
+    read_loss = loss_reader(parameters)
 
     def step(state: Any, samples: Any) -> tuple[Any, Any]:
         """Train on all samples; return the last state and all losses."""
         losses = []
         for x, y in samples:
             state, loss = train(state, x, y)
-            losses.append(read(loss))
+            losses.append(read_loss(loss))
         return state, losses
 
     if parameters.samples == "placed":

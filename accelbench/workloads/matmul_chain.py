@@ -60,6 +60,7 @@ class MatmulChain(Workload):
         turns = np.arange(n) / n
         angles = 2 * np.pi * turns[np.outer(np.arange(n), np.arange(n)) % n]
         hartley = (np.cos(angles) + np.sin(angles)) / np.sqrt(n)
+        # Random signs of rows and a random order of columns leave w orthogonal.
         signs = rng.choice([-1.0, 1.0], size=(n, 1))
         w = (signs * hartley)[:, rng.permutation(n)]
         return Arrays(state={"x": x}, batches=({"w": w},))

@@ -177,7 +177,7 @@ def _weights_and_biases(network: NamedArrays) -> list[Array]:
 
 def _forward(network: NamedArrays, inputs: Array) -> tuple[Array, Array]:
     """Return the hidden layer's activations (batch, hidden) and the outputs (batch, outputs)."""
-    hidden = (inputs @ network["weights1"] + network["biases1"]).clip(min=0)
+    hidden = (inputs @ network["weights1"] + network["biases1"]).clip(min=0)  # relu
     return hidden, hidden @ network["weights2"] + network["biases2"]
 
 

@@ -216,7 +216,7 @@ class Xor(Workload):
         import jax
 
         train = shared.jax_train_sample(_without_compiler)
-        read, rate = shared.loss_reader(parameters), parameters.learning_rate  # `read` makes losses Python numbers
+        read_losses, rate = shared.loss_reader(parameters), parameters.learning_rate
 
         def train_epochs(layers: Any, samples: Any) -> Any:
             """Train for all epochs; return the layers and the losses (epochs, samples)."""
@@ -231,7 +231,7 @@ class Xor(Workload):
         def train_and_read(layers: Any, samples: Any) -> Any:
             """Train for all epochs; return the layers, and the losses as Python numbers."""
             layers, losses = compiled(layers, samples)
-            return layers, read(losses)
+            return layers, read_losses(losses)
 
         def export(layers: Any, losses: Any) -> dict[str, Any]:
             last_epoch = losses[-1]
