@@ -33,9 +33,10 @@ def decimal_string(value: float, digits: int = 6) -> str:
 
 
 def round_to_digits(digits: int) -> BeforeValidator:
-    """Return a validator for a field of decimal strings: it turns a number into one with so many significant digits.
+    """Return a pydantic validator that turns a number into a decimal string with `digits` significant digits.
 
-    Other values stay as they are: they are decimal strings already, or the field's own checks refuse them.
+    The validator does not change values of other types: the checks of the field accept a decimal string and refuse the
+    others.
     """
 
     def round_number(value: Any) -> Any:
@@ -76,10 +77,10 @@ def on_one_line(text: str) -> str:
 
 
 def shorten(text: str, maximum: int) -> str:
-    """Return `text` or, if it is too long, its first sentences or words and ` …`: at most `maximum` characters.
+    """Cut `text` to at most `maximum` characters, where ` …` takes the place of what was cut.
 
-    It is cut after a sentence or, if less than half of the maximum were left, after a word. Put the problem and its
-    remedy at the beginning.
+    The text is cut after a sentence or, if that left less than half of the maximum, after a word. As the end is lost,
+    put a problem and its remedy at the beginning of a text.
     """
     if len(text) <= maximum:
         return text
@@ -92,9 +93,9 @@ def shorten(text: str, maximum: int) -> str:
         beginning = beginning[:sentence_end]
     elif word_end > maximum // 2:
         beginning = beginning[:word_end]
-    # Else it has no spaces, as a long number, and is cut anywhere.
+    # Without a sentence or a word that ends in the second half, as in a long number, the cut may be anywhere.
     shortened = f"{beginning.rstrip(' ;')} …"
-    return shortened[-maximum:]  # of ` …`, a maximum of 1 leaves the `…`
+    return shortened[-maximum:]  # if `maximum` is 1, the two characters ` …` are too many: return only `…`
 
 
 Line = Annotated[str, AfterValidator(on_one_line)]
@@ -111,7 +112,7 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     def model_post_init(self, _context: Any, /) -> None:
-        """Share one set of field names among documents with the same fields, to save memory.
+        """Let all documents with the same explicitly set fields share one set of field names, to save memory.
 
         This is safe because documents are frozen, and pydantic gives a copy a new set.
         """

@@ -44,34 +44,36 @@ def seconds(value: float, digits: int = _DIGITS[0]) -> str:
 
 
 def digits_that_agree(
-    quotients: Iterable[tuple[float, float, float]], show: Callable[[float, int], str] = seconds
+    quotients: Iterable[tuple[float, float, float]], format_value: Callable[[float, int], str] = seconds
 ) -> int:
-    """Return the smallest number of digits with which each shown dividend and divisor give the shown quotient.
+    """Return how many digits to print, so that a reader who divides two printed values gets the printed quotient.
 
-    If no number of digits does, it is the smallest that is ever shown.
+    Return the fewest digits with which this is so for all `quotients`, from 3 to 7; 3 if not even 7 are enough.
 
     Args:
         quotients: (dividend, divisor, quotient), such as (seconds before, seconds after, speedup).
-        show: Formats a dividend or a divisor with a number of digits.
+        format_value: Formats a dividend or a divisor with a number of digits.
     """
     all_quotients = tuple(quotients)
     for digits in _DIGITS:
-        if all(_agrees(dividend, divisor, quotient, digits, show) for dividend, divisor, quotient in all_quotients):
+        if all(_agrees(*quotient, digits, format_value) for quotient in all_quotients):
             return digits
     return _DIGITS[0]
 
 
-def _agrees(dividend: float, divisor: float, quotient: float, digits: int, show: Callable[[float, int], str]) -> bool:
-    """Return True if the shown dividend, divided by the shown divisor, is the shown quotient, up to rounding."""
-    shown_quotient = speedup(quotient)
-    decimals = shown_quotient.removesuffix("x").partition(".")[2]
+def _agrees(
+    dividend: float, divisor: float, quotient: float, digits: int, format_value: Callable[[float, int], str]
+) -> bool:
+    """Return True if the printed dividend, divided by the printed divisor, is the printed quotient, up to rounding."""
+    printed_quotient = speedup(quotient)
+    decimals = printed_quotient.removesuffix("x").partition(".")[2]
     unit_of_last_digit = 10.0 ** -len(decimals)
-    quotient_of_shown = read(show(dividend, digits)) / read(show(divisor, digits))
-    return abs(quotient_of_shown - read(shown_quotient)) <= _TOLERANCE * unit_of_last_digit
+    quotient_of_printed = parse(format_value(dividend, digits)) / parse(format_value(divisor, digits))
+    return abs(quotient_of_printed - parse(printed_quotient)) <= _TOLERANCE * unit_of_last_digit
 
 
-def read(text: str) -> float:
-    """Parse a speedup or a time of this module: `2.04x` is 2.04, and `117 ms` is 0.117 (seconds)."""
+def parse(text: str) -> float:
+    """Parse a speedup or a time that this module has formatted: `2.04x` is 2.04, and `117 ms` is 0.117 (seconds)."""
     number, _, unit = text.removesuffix("x").partition(" ")
     return float(number.replace(",", "")) * _UNITS.get(unit, 1.0)
 
@@ -95,7 +97,7 @@ def speedup(value: float, digits: int = _DIGITS[0]) -> str:
 
 
 def interval(lower: float, upper: float) -> str:
-    """Format the interval of a ratio, such as `2.01 to 2.07`."""
+    """Format the two ends of a ratio's interval: `2.01 to 2.07`."""
     return f"{speedup(lower).removesuffix('x')} to {speedup(upper).removesuffix('x')}"
 
 
@@ -118,7 +120,7 @@ def spread(ratio: float) -> str:
 
     `ratio` is half of (95th - 5th percentile), divided by the geometric mean.
     """
-    # Above 1 without `±`: a time that is more than 100 % shorter would be negative.
+    # A ratio above 1 is shown without `±`, because a time that is more than 100 % shorter would be negative.
     return f"± {percent(ratio)}" if ratio <= 1 else "> 100 %"
 
 

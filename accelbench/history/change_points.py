@@ -7,7 +7,7 @@ import importlib.util
 import math
 from dataclasses import dataclass
 
-from accelbench.history.sample import CaseKey, ComparedQuantity, Side, label, sample
+from accelbench.history.sample import CaseKey, ComparedQuantity, Side, collect_sample, describe_case
 from accelbench.stats.change_points import MINIMUM_RESULTS, find_change_points
 
 NEEDS = ("numpy", "ruptures")
@@ -31,39 +31,39 @@ class SeriesChange:
 
     @property
     def sentence(self) -> str:
-        """Return a sentence that describes the change."""
+        """Describe since which result the variant takes more or less time, in a sentence."""
         slower = f"takes {self.ratio:.3g} times as long"
         faster = f"is {1 / self.ratio:.3g} times as fast"
         change = slower if self.ratio > 1 else faster
         result = f"result {self.position} of {self.series_length} in {self.side}"
-        return f"{label(self.case)}: {self.variant} {change} since {self.since} ({result})."
+        return f"{describe_case(self.case)}: {self.variant} {change} since {self.since} ({result})."
 
 
 def install_hint() -> str | None:
-    """Return how to install missing packages; None if none is missing."""
+    """Return how to install the packages that change points need; None if all are installed."""
     absent = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     return f"looking for steps needs {' and '.join(absent)}: pip install 'accelbench[series]'" if absent else None
 
 
 def has_enough_results(side: Side, *others: Side) -> bool:
-    """Return True if a case of the side has enough results for change points.
+    """Return True if a case on this side of a comparison has enough results over time to look for change points.
 
-    `others` are the sides that this side is compared with.
+    `others` are the other sides of the comparison.
     """
-    return any(len(results) >= MINIMUM_RESULTS for results in side.cases(*others).values())
+    return any(len(results) >= MINIMUM_RESULTS for results in side.results_by_case(*others).values())
 
 
 def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
-    """Find where a variant's time changes lastingly by more than the equivalence margin, in each case of the side.
+    """Find the results since which a variant's time is lastingly different, by more than the equivalence margin.
 
-    `others` are the sides that this side is compared with.
+    Each case on this side of a comparison is a series of results over time. `others` are the other sides.
     """
     changes = []
-    for key, results in side.cases(*others).items():
+    for key, results in side.results_by_case(*others).items():
         margin = float(results[-1].case.measurement.equivalence_margin)
         quantity: ComparedQuantity = "p50" if results[-1].protocol == "latency" else "median"
         for name in dict.fromkeys(variant.name for result in results for variant in result.variants):
-            series = sample(side, results, name, quantity)
+            series = collect_sample(side, results, name, quantity)
             seconds = list(map(math.exp, series.result_logarithms))
             changes += [
                 SeriesChange(

@@ -131,10 +131,10 @@ class Difference:
 
     @property
     def matters(self) -> bool:
-        """Return True if the user must allow this difference."""
+        """Return True if results are only compared when the user allows this difference."""
         if self.group is None:
             return False
-        # A value that only one side recorded may be the same on the other side.
+        # A value that only one side of the comparison recorded may be the same on the other side.
         recorded_by_both = bool(self.before and self.after)
         return recorded_by_both or len(self.before) > 1 or len(self.after) > 1
 
@@ -144,7 +144,10 @@ class Difference:
 
     @property
     def formatted(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the values before and the values after, formatted for people unless two would then look the same."""
+        """Return the values before and the values after, as people read them (`16 GiB`).
+
+        If two different values would then look the same, return all values as they were recorded.
+        """
         entry = find_entry(self.name)
         values = {*self.before, *self.after}
         formatted_values = set(map(entry.format, values))
@@ -154,13 +157,13 @@ class Difference:
 
 
 def find_entry(name: str) -> Entry:
-    """Return the most specific entry of `ENTRIES` that applies to `name`, else a new one that is its own group."""
+    """Return the most specific entry of `ENTRIES` that applies to `name`, else a new entry whose group is `name`."""
     entries = [entry for entry in ENTRIES if entry.applies_to(name)]
     return max(entries, key=lambda entry: len(entry.name), default=Entry(name, group=name))
 
 
-def identity(result: Result) -> dict[str, str]:
-    """Return the settings and fingerprint entries to compare, by name."""
+def comparable_entries(result: Result) -> dict[str, str]:
+    """Return what two results must have in common to be compared: settings and fingerprint, as text by name."""
     case = result.case
     settings = {"unit": result.unit}
     settings |= _settings(case, {*NOT_COMPARED[Case], "parameters", "variants", "measurement", "accelerator"})
@@ -174,20 +177,20 @@ def identity(result: Result) -> dict[str, str]:
 
 
 def _settings(document: Document, excluded: Collection[str]) -> dict[str, str]:
-    """Return the document's fields as text, by their JSON names, without the fields named in `excluded`."""
+    """Return the values of a document's fields as text, by JSON name; leave out the fields named in `excluded`."""
     values = document.model_dump(mode="json", by_alias=True, exclude=set(excluded))
     return {name: _format_value(value) for name, value in values.items()}
 
 
 def _format_value(value: object) -> str:
-    """Return text as it is, and any other value as JSON."""
+    """Return a setting as text: `not set` for None, a string unchanged, and any other value as JSON."""
     if value is None:
         return NOT_SET
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _describe_variant(variant: CaseVariant) -> str:
-    """Return the variant's program and its settings: `jax/jit (donate True)`."""
+    """Return the variant's framework, mode and settings: `jax/jit (donate True)`."""
     settings = {name: str(value) for name, value in sorted(variant.options.items())}
     settings |= _settings(variant, {*NOT_COMPARED[CaseVariant], "use", "options"})
     text = ", ".join(f"{name} {value}" for name, value in settings.items())
@@ -195,21 +198,24 @@ def _describe_variant(variant: CaseVariant) -> str:
 
 
 def parameters(result: Result) -> dict[str, str]:
-    """Return all parameters of the workload as text, with default values."""
-    entries = identity(result).items()
+    """Return all parameters of a result's workload as text, by name, including those with default values."""
+    entries = comparable_entries(result).items()
     return {name.removeprefix(PARAMETER): value for name, value in entries if name.startswith(PARAMETER)}
 
 
-def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Difference, ...]:
-    """Return the entries that differ between any two results, important ones first."""
-    before_identities = list(map(identity, before))
-    after_identities = list(map(identity, after))
-    names = dict.fromkeys(name for entries in (*before_identities, *after_identities) for name in entries)
+def find_differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Difference, ...]:
+    """Return the settings and fingerprint entries that differ between any two of these results.
+
+    Differences that prevent a comparison are first.
+    """
+    before_entries = list(map(comparable_entries, before))
+    after_entries = list(map(comparable_entries, after))
+    names = dict.fromkeys(name for entries in (*before_entries, *after_entries) for name in entries)
     unequal = []
     for name in names:
         entry = find_entry(name)
-        before_values = _distinct_values(name, entry.absent, before_identities)
-        after_values = _distinct_values(name, entry.absent, after_identities)
+        before_values = _distinct_values(name, entry.absent, before_entries)
+        after_values = _distinct_values(name, entry.absent, after_entries)
         has_different_values = len({*before_values, *after_values}) > 1
         # A variant that only one side has is compared with nothing, so it is no difference.
         is_one_sided = not (before_values and after_values) and entry.group not in {None, "variants"}
@@ -218,20 +224,20 @@ def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Diff
     return sort_differences(unequal)
 
 
-def _distinct_values(name: str, absent: str, identities: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return the distinct values of the entry `name` in these identities, without empty ones.
+def _distinct_values(name: str, absent: str, entries: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """Return the distinct values that the entry `name` has in several results, without empty ones.
 
-    `absent` is its value in an identity that lacks it.
+    `entries` has the entries of each result. A result without the entry counts as one with the value `absent`.
     """
-    values = (values_by_name.get(name, absent) for values_by_name in identities)
+    values = (values_by_name.get(name, absent) for values_by_name in entries)
     return tuple(dict.fromkeys(value for value in values if value != ""))
 
 
 def sort_differences(differences: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Return the differences without duplicates: first those that matter, last those that never can."""
+    """Return the differences without duplicates: first those that prevent a comparison, last those that never can."""
 
     def rank(difference: Difference) -> int:
-        """Return 0 for a difference that matters, 1 for one that could, 2 for one without a group."""
+        """Return 0 for a difference that prevents a comparison, 1 for one that could, 2 for one that never can."""
         if difference.matters:
             return 0
         return 2 if difference.group is None else 1
@@ -240,6 +246,6 @@ def sort_differences(differences: Iterable[Difference]) -> tuple[Difference, ...
 
 
 def allowable_names(results: Iterable[Result]) -> tuple[str, ...]:
-    """Return all names that `--allow-different` accepts."""
-    entries = dict.fromkeys(name for result in results for name in identity(result) if name not in NEVER)
+    """Return all names that the option `--allow-different` accepts for these results: groups, then single entries."""
+    entries = dict.fromkeys(name for result in results for name in comparable_entries(result) if name not in NEVER)
     return (*GROUPS, *entries)

@@ -12,8 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.api.result import Certificate, Result, Verdict
-from accelbench.history.comparability import Difference, differences, sort_differences
-from accelbench.history.sample import CaseKey, ComparedQuantity, Sample, Side, label, sample, short_label
+from accelbench.history.comparability import Difference, find_differences, sort_differences
+from accelbench.history.sample import (
+    CaseKey,
+    ComparedQuantity,
+    Sample,
+    Side,
+    collect_sample,
+    describe_case,
+    short_label,
+)
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import MINIMUM_PAIRS, Interval, welch_interval
 from accelbench.stats.stopping import StoppingRule
@@ -30,12 +38,12 @@ class _CommonCase:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """Return the results of both sides."""
+        """Return the results before, then the results after."""
         return (*self.before, *self.after)
 
     @property
     def is_series(self) -> bool:
-        """Return True if a side has several results."""
+        """Return True if there are several results before or after, so that results are compared, not launches."""
         return len(self.before) > 1 or len(self.after) > 1
 
 
@@ -54,7 +62,7 @@ class VariantChange:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """Return the names of the failed checks that excluded results, if there is no verdict for this reason."""
+        """Return the names of the failed checks that excluded results; empty if there is a verdict all the same."""
         if self.verdict is not None:
             return ()
         return tuple(dict.fromkeys((*self.before.invalid, *self.after.invalid)))
@@ -75,7 +83,7 @@ class RunComparison:
 
     @property
     def allowed_differences(self) -> tuple[Difference, ...]:
-        """Return the differences that matter and are allowed."""
+        """Return the differences that would prevent the comparison, but which the user allowed."""
         return tuple(
             difference for difference in self.differences if difference.matters and difference not in self.refused
         )
@@ -84,13 +92,13 @@ class RunComparison:
 def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
     """Compare the times of every variant of every case that both sides have.
 
-    Nothing is compared if a setting or a machine differs in a way that matters, unless `allowed` names the entry or its
-    group.
+    Nothing is compared if a setting or the machine differs in a way that affects times, unless `allowed` contains the
+    name or the group of this difference.
     """
-    before_cases, after_cases = before.cases(after), after.cases(before)
+    before_cases, after_cases = before.results_by_case(after), after.results_by_case(before)
     cases = [_CommonCase(key, before_cases[key], after_cases[key]) for key in before_cases if key in after_cases]
     all_differences = sort_differences(
-        difference for case in cases for difference in differences(case.before, case.after)
+        difference for case in cases for difference in find_differences(case.before, case.after)
     )
     refused = tuple(
         difference for difference in all_differences if difference.matters and not difference.is_allowed_by(allowed)
@@ -113,9 +121,9 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunCompar
             case.key,
             variant,
             quantity,
-            sample(before, case.before, variant, quantity),
-            sample(after, case.after, variant, quantity),
-            rules=_rules(case, comparisons=len(comparisons)),
+            collect_sample(before, case.before, variant, quantity),
+            collect_sample(after, case.after, variant, quantity),
+            rules=_choose_rules(case, comparisons=len(comparisons)),
             case_label=short_label(case.key, keys),
             allowed_names=allowed_names,
         )
@@ -125,7 +133,7 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunCompar
 
 
 def _common_variants(case: _CommonCase) -> tuple[str, ...]:
-    """Return the names of the variants that both sides have."""
+    """Return the names of the variants that a case has both before and after."""
     after_names = _variant_names(case.after)
     return tuple(name for name in _variant_names(case.before) if name in after_names)
 
@@ -136,9 +144,10 @@ def _variant_names(results: Iterable[Result]) -> tuple[str, ...]:
 
 
 def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: str) -> tuple[ComparedQuantity, ...]:
-    """Return which quantities of the variant to compare.
+    """Return which statistics of a variant's times to compare: `median`, or `p50` and `p99`; perhaps `relative`.
 
-    `relative` is one of them if each side has one result with the same baseline, and times of this and of the variant.
+    `relative`, the variant's time divided by its baseline's, needs one result on each side, both with the same baseline
+    and with valid times of the variant and of the baseline.
     """
     quantities: tuple[ComparedQuantity, ...] = ("median",)
     if all(result.protocol == "latency" for result in case.results):
@@ -148,7 +157,7 @@ def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: st
         return quantities
     for name in (variant, *baselines):
         for side, results in ((before, case.before), (after, case.after)):
-            has_times = bool(sample(side, results, name, quantities[0]).logarithms_by_result)
+            has_times = bool(collect_sample(side, results, name, quantities[0]).logarithms_by_result)
             if not has_times:
                 return quantities
     return (*quantities, "relative")
@@ -157,12 +166,12 @@ def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: st
 def _describe_unmatched(
     side_name: str, cases: Mapping[CaseKey, Sequence[Result]], other_cases: Mapping[CaseKey, Sequence[Result]]
 ) -> list[str]:
-    """Return `NAME is only in SIDE` for each case of one side, and each variant of it, that the other side lacks."""
-    phrases = [f"{label(key)} is only in {side_name}" for key in cases if key not in other_cases]
+    """Return `NAME is only in SIDE` for each case that one side has and the other lacks, and likewise for variants."""
+    phrases = [f"{describe_case(key)} is only in {side_name}" for key in cases if key not in other_cases]
     for key in cases:
         if key in other_cases:
-            only_here = set(_variant_names(cases[key])) - set(_variant_names(other_cases[key]))
-            phrases += [f"{variant} is only in {side_name}" for variant in sorted(only_here)]
+            unmatched_variants = set(_variant_names(cases[key])) - set(_variant_names(other_cases[key]))
+            phrases += [f"{variant} is only in {side_name}" for variant in sorted(unmatched_variants)]
     return phrases
 
 
@@ -177,10 +186,10 @@ class _Rules:
     """The confidence as text, as `95 %`."""
 
 
-def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
-    """Return how a case is judged: significance, margin and confidence.
+def _choose_rules(case: _CommonCase, *, comparisons: int) -> _Rules:
+    """Return the rules for verdicts on a case: significance level, equivalence margin and confidence.
 
-    The confidence is for all `comparisons` of the two runs together (Bonferroni).
+    The confidence is for all `comparisons` of the two sides together (Bonferroni).
     """
     measurements = [result.case.measurement for result in case.results]
     first = measurements[0]
@@ -196,7 +205,8 @@ def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
     ]
     confidence = f"{100 * float(first.confidence):.4g} %"
     return _Rules(
-        # A run ends when its interval is narrow: such repeated tests need a smaller alpha. A series has no such rule.
+        # A run may end as soon as its interval is narrow: testing after each round needs a smaller alpha. The number of
+        # results in a series depends on no interval.
         alpha=stopping_rules[0].alpha if case.is_series else min(rule.nominal_alpha for rule in stopping_rules),
         is_series=case.is_series,
         margin=float(first.equivalence_margin),
@@ -220,35 +230,35 @@ def _compare(
     Args:
         key: The case.
         variant: The variant's name.
-        quantity: The statistic that the samples are of.
-        before: The variant's launches on the first side.
-        after: Those on the second side.
-        rules: How to judge.
-        case_label: What distinguishes the case from others; empty if there is only one.
-        allowed_names: What differs between the two sides and was allowed to, for the sentence.
+        quantity: The statistic of a launch that both samples contain.
+        before: The variant's launches on the first side of the comparison.
+        after: The variant's launches on the second side.
+        rules: Significance level, equivalence margin and confidence.
+        case_label: What distinguishes the case from others; empty if there is only one case.
+        allowed_names: Names of the differences between the two sides that the user allowed; the sentence lists them.
     """
 
-    def change(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> VariantChange:
-        """Return the change, described by these sentences."""
+    def make_change(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> VariantChange:
+        """Build the comparison's outcome, whose description is these sentences and those about excluded results."""
         description = " ".join(filter(None, (*sentences, before.exclusion_sentence, after.exclusion_sentence)))
         if case_label:
             description = f"With {case_label}: {description}"
         return VariantChange(key, variant, quantity, before, after, description, interval, verdict)
 
     if not before.logarithms_by_result or not after.logarithms_by_result:
-        return change(f"{variant}: not compared.")
+        return make_change(f"{variant}: not compared.")
     before_logarithms = before.result_logarithms if rules.is_series else before.launch_logarithms
     after_logarithms = after.result_logarithms if rules.is_series else after.launch_logarithms
     interval = welch_interval(before_logarithms, after_logarithms, rules.alpha)
     if interval is None:
         sizes = f"{len(before_logarithms)} and {len(after_logarithms)} {'results' if rules.is_series else 'launches'}"
         why = "are too few" if max(len(before_logarithms), len(after_logarithms)) < MINIMUM_PAIRS else "differ too much"
-        return change(f"{variant}: {sizes} {why} for an interval.")
+        return make_change(f"{variant}: {sizes} {why} for an interval.")
     checks = (*before.certificate.checks, *after.certificate.checks)
-    # Samples exclude results with failed checks, so ValidMeasurement raises no error.
+    # ValidMeasurement raises an error for a failed check, but samples contain only results that passed their checks.
     measurement = ValidMeasurement(Certificate(checks=checks), after.label, before.label)
     verdict = measurement.decide(interval, rules.margin)
-    # The sentence names the variant once: of the label `VARIANT in SIDE`, its baseline is only `in SIDE`.
+    # The sentence names the variant once: shorten the baseline's label `VARIANT in SIDE` to `in SIDE`.
     baseline = before.label.removeprefix(f"{variant} ").partition(",")[0]
     sentence = verdict_sentence(
         verdict,
@@ -266,4 +276,4 @@ def _compare(
             gap = find_gap(list(map(math.exp, side.launch_logarithms)), rules.margin)
             if gap is not None:
                 gap_sentences.append(gap.sentence(side.label))
-    return change(sentence, *gap_sentences, interval=interval, verdict=verdict)
+    return make_change(sentence, *gap_sentences, interval=interval, verdict=verdict)

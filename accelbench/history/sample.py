@@ -31,10 +31,11 @@ class Side:
     results: tuple[Result, ...]
     path: str = ""
 
-    def cases(self, *others: "Side") -> Mapping[CaseKey, tuple[Result, ...]]:
+    def results_by_case(self, *others: "Side") -> Mapping[CaseKey, tuple[Result, ...]]:
         """Return the results of each case, in order of time.
 
-        Two values of a parameter make two cases if this side or one of `others`, with which it is compared, swept it.
+        Results with different values of a parameter are different cases if this or another side of the comparison
+        (`others`) swept the parameter.
         """
         all_results = [result for side in (self, *others) for result in side.results]
         swept = {(result.case.workload, name) for result in all_results for name in result.case.swept}
@@ -45,22 +46,25 @@ class Side:
 
 
 def _case_key(result: Result, swept: Collection[tuple[str, str]]) -> CaseKey:
-    """Return the result's workload and its values of swept parameters; `swept` has pairs (workload, parameter)."""
+    """Return the key of a result's case: its workload, and its values of the parameters that any run swept.
+
+    `swept` has pairs (workload, parameter).
+    """
     workload, values = result.case.workload, parameters(result)
     return CaseKey(workload, tuple((name, values[name]) for name in sorted(values) if (workload, name) in swept))
 
 
-def label(key: CaseKey) -> str:
+def describe_case(key: CaseKey) -> str:
     """Return the case as text: `matmul-chain (size 512)`."""
     return f"{key.workload} ({_format_parameters(key.swept)})" if key.swept else key.workload
 
 
 def short_label(key: CaseKey, keys: Collection[CaseKey]) -> str:
-    """Return what distinguishes a case from the others in `keys`, as `size 512`; empty if there are no others."""
+    """Return what distinguishes a case from the others in `keys`, such as `size 512`; empty if there are no others."""
     if len(set(keys)) == 1:
         return ""
     has_one_workload = len({other.workload for other in keys}) == 1
-    return _format_parameters(key.swept) if has_one_workload else label(key)
+    return _format_parameters(key.swept) if has_one_workload else describe_case(key)
 
 
 def _format_parameters(parameters: Iterable[tuple[str, str]]) -> str:
@@ -86,25 +90,25 @@ class Sample:
 
     @property
     def launch_logarithms(self) -> tuple[float, ...]:
-        """Return the logarithms of the launches of all results in one tuple."""
+        """Return the logarithms of all launches in one tuple, whichever result a launch belongs to."""
         return tuple(log for result_logarithms in self.logarithms_by_result for log in result_logarithms)
 
     @property
     def result_logarithms(self) -> tuple[float, ...]:
-        """Return the logarithm of each result: the mean over its launches."""
+        """Return one number for each result: the mean of the logarithms of its launches."""
         return tuple(statistics.fmean(launch_logarithms) for launch_logarithms in self.logarithms_by_result)
 
     @property
     def seconds(self) -> float | None:
-        """Return the geometric mean over the results, or None without any; of `relative` it is a ratio, not seconds."""
+        """Return the geometric mean over the results; None without results. For `relative`, it is a mean ratio."""
         return geometric_mean(map(math.exp, self.result_logarithms)) if self.logarithms_by_result else None
 
 
-def sample(side: Side, results: Sequence[Result], variant: str, quantity: ComparedQuantity) -> Sample:
-    """Collect a variant's launches from the results of one case on one side.
+def collect_sample(side: Side, results: Sequence[Result], variant: str, quantity: ComparedQuantity) -> Sample:
+    """Collect a variant's launches from the results of one case on one side of a comparison.
 
-    A result is excluded if it is noisy, or if the variant (for `relative`, also the baseline) is missing in it, failed,
-    or has a failed check.
+    A result is excluded if it is noisy. It is also excluded if the variant (for `relative`, the variant or its
+    baseline) is missing, failed, or has a failed check.
     """
     label = f"{variant}{' p99' if quantity == 'p99' else ''} in {side.name}"
     if quantity == "relative":
@@ -147,9 +151,9 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
 
 
 def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -> str:
-    """Describe the excluded results of a variant; empty if there are none.
+    """Say how many of a variant's results were excluded, and why; empty if none was.
 
-    `reasons` has an entry for each excluded result, of `result_count` results.
+    `reasons` has one entry for each excluded result; `result_count` is the number of all results.
     """
     if not reasons:
         return ""
@@ -162,7 +166,7 @@ def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -
 
 
 def _launch_logarithms(variants: Sequence[VariantResult], quantity: ComparedQuantity) -> tuple[float, ...]:
-    """Return log(seconds) of one variant for each of its rounds; of two, log(first / second) for each common round."""
+    """Return log(seconds) of each round of a variant; for two variants, log(first / second) of each common round."""
     first = _logarithms_by_round(variants[0], quantity)
     if len(variants) == 1:
         return tuple(first[number] for number in sorted(first))
@@ -171,7 +175,7 @@ def _launch_logarithms(variants: Sequence[VariantResult], quantity: ComparedQuan
 
 
 def _logarithms_by_round(variant: VariantResult, quantity: ComparedQuantity) -> dict[int, float]:
-    """Return the natural logarithm of each launch's seconds, by round; without launches that have no such time."""
+    """Return log(seconds) of each launch of a variant, by round; leave out launches without this quantity."""
     logarithms = {}
     for launch in variant.launches:
         seconds = launch.p99_seconds if quantity == "p99" else launch.seconds

@@ -31,7 +31,7 @@ def count_cases(run: BenchmarkRun) -> int:
 
 
 def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
-    """Return the run with its profile's compile `target`; unchanged if that is None or the run names targets."""
+    """Return the run with its profile's compile `target`; unchanged if `target` is None or the run names targets."""
     accelerator = run.spec.accelerator
     if target is None or accelerator.targets:
         return run
@@ -42,7 +42,7 @@ def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
 def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | None = None) -> tuple[Case, ...]:
     """Return a case for each combination of compile target and swept values.
 
-    `run` must be valid. `platform` and `price_per_hour`, such as `11.06 USD`, are those of its profile.
+    `run` must be valid. `platform` and `price_per_hour`, such as `11.06 USD`, are of the run's profile.
 
     Raises:
         TooManyCasesError: There are more than `MAXIMUM_CASES`.
@@ -61,7 +61,7 @@ def case_indices(run: BenchmarkRun) -> range:
 
 
 def plan_case(run: BenchmarkRun, index: int, platform: str = "cpu", price_per_hour: str | None = None) -> Case:
-    """Return the case with this index."""
+    """Return the case that measures the run's combination of compile target and swept values with this index."""
     spec = run.spec
     swept, target = _combination(run, index)
     accelerator = CaseAccelerator(
@@ -73,7 +73,7 @@ def plan_case(run: BenchmarkRun, index: int, platform: str = "cpu", price_per_ho
         price_per_hour=None if target else price_per_hour,
     )
     return Case(
-        name=_name(swept, target),
+        name=_name_case(swept, target),
         origin=CaseOrigin(
             run=run.metadata.name, series=run.series, namespace=run.metadata.namespace, uid=run.metadata.uid
         ),
@@ -85,7 +85,7 @@ def plan_case(run: BenchmarkRun, index: int, platform: str = "cpu", price_per_ho
             CaseVariant(name=variant.label, use=variant.use, options=variant.options) for variant in spec.variants
         ),
         baseline=run.baseline,
-        # At least 1 with a single variant, because the run's error probability is divided by this number.
+        # A single variant has no comparison, but the run's error probability is divided by this number: at least 1.
         comparisons_in_run=max(1, count_cases(run) * (len(spec.variants) - 1)),
         measurement=_convert_measurement(spec.measurement),
         accelerator=accelerator,
@@ -94,11 +94,11 @@ def plan_case(run: BenchmarkRun, index: int, platform: str = "cpu", price_per_ho
 
 def case_names(run: BenchmarkRun) -> tuple[str, ...]:
     """Return the names of a run's cases, in order; raises as `case_indices`."""
-    return tuple(_name(*_combination(run, index)) for index in case_indices(run))
+    return tuple(_name_case(*_combination(run, index)) for index in case_indices(run))
 
 
 def _combination(run: BenchmarkRun, index: int) -> tuple[dict[str, ParameterValue], str | None]:
-    """Return the swept values and the compile target of the case with this index. The last axis varies fastest."""
+    """Return the swept values and the compile target of the case with this index; the last axis varies fastest."""
     values: list[ParameterValue] = []
     for axis in reversed(run.spec.sweep):
         index, position = divmod(index, len(axis.values))
@@ -108,7 +108,7 @@ def _combination(run: BenchmarkRun, index: int) -> tuple[dict[str, ParameterValu
     return dict(zip(names, reversed(values), strict=True)), targets[index] if targets else None
 
 
-def _name(swept: dict[str, ParameterValue], target: str | None) -> str:
+def _name_case(swept: dict[str, ParameterValue], target: str | None) -> str:
     """Return the name of the case with these swept values and this compile target."""
     # Without the target in the name, results of one series for several targets would replace each other.
     return case_name(swept | ({"target": target} if target else {}))

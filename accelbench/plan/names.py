@@ -38,7 +38,7 @@ def unique_name(readable: str, *identity: str, length: int = MAXIMUM_LENGTH) -> 
 
 
 def case_name(swept: Mapping[str, int | str]) -> str:
-    """Return the case's name within its run: its swept values and their hash."""
+    """Return the name of a case within its run: its swept values and their hash, or `all` without a sweep."""
     if not swept:
         return "all"
     readable = "-".join(f"{name}-{value}" for name, value in swept.items())

@@ -71,7 +71,7 @@ class Misfit:
 
 
 def misfits(profile: Profile, node: Node) -> tuple[Misfit, ...]:
-    """Return every reason why the node cannot take a case of that profile now."""
+    """Return every reason why a pod of this profile cannot run on the node now."""
     return (
         *_claim_misfits(profile, node),
         *_resource_misfits(profile_requests(profile), node),
@@ -82,7 +82,7 @@ def misfits(profile: Profile, node: Node) -> tuple[Misfit, ...]:
 
 
 def fits(profile: Profile, node: Node) -> bool:
-    """Return True if the node can take a case of that profile, now or later."""
+    """Return True if a pod of this profile can run on the node, now or when other pods have ended."""
     return all(misfit.cause == "occupied" for misfit in misfits(profile, node))
 
 
@@ -90,6 +90,7 @@ def profile_requests(profile: Profile) -> Amounts:
     """Return what a pod of this profile requests: devices, CPUs, memory and disk."""
     devices = {}
     if profile.resource:
+        # A pod on a TPU slice requests all chips of the slice.
         devices[profile.resource] = Decimal(profile.slice_chips or 1)
     return devices | {
         "cpu": Decimal(profile.cpu),
@@ -99,7 +100,7 @@ def profile_requests(profile: Profile) -> Amounts:
 
 
 def resources_without_profile(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
-    """Return the nodes on which no profile can use a device that they offer, by the device's extended resource."""
+    """Return the nodes that have devices which no profile can use, by the extended resource of these devices."""
     profiles = tuple(profiles)
     nodes_by_resource: defaultdict[str, list[Node]] = defaultdict(list)
     for node in nodes:
@@ -110,7 +111,7 @@ def resources_without_profile(profiles: Iterable[Profile], nodes: Iterable[Node]
 
 
 def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit for each label of the profile that the node does not match."""
+    """Yield a misfit for each label that the profile requires of a node and that this node lacks or has differently."""
     for key, selected_value in profile.node_labels.items():
         value = node.labels.get(key)
         if value is None:
@@ -120,7 +121,7 @@ def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
 
 
 def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iterator[Misfit]:
-    """Yield a misfit for each taint that keeps the profile's pods off the node."""
+    """Yield a misfit for each taint of the node that keeps off pods with these tolerations."""
     for taint in node.taints:
         is_tolerated = any(_tolerates(toleration, taint) for toleration in tolerations)
         if taint.effect in REPELLING_EFFECTS and not is_tolerated:
@@ -128,7 +129,7 @@ def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iter
 
 
 def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
-    """Return True if the toleration matches the taint. No key or no effect matches all."""
+    """Return True if the toleration matches the taint, as in Kubernetes: without a key (an effect) it matches any."""
     matches_key = toleration.key in {None, taint.key}
     matches_value = toleration.operator == "Exists" or (toleration.value or "") == taint.value
     matches_effect = toleration.effect in {None, taint.effect}
@@ -136,7 +137,10 @@ def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
 
 
 def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit for each resource of which the node has too little, or too little free (cause `occupied`)."""
+    """Yield a misfit for each resource of which the node offers too little, or other pods leave too little.
+
+    The cause of the latter is `occupied`, because these pods will end.
+    """
     for name, amount in requests.items():
         offered = node.allocatable.get(name, Decimal(0))
         free = offered - node.requested.get(name, Decimal(0))
@@ -154,13 +158,13 @@ def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
 
 
 def _claim_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit if no driver publishes the devices that the profile claims."""
+    """Yield a misfit if the profile claims devices of a DeviceClass, and no driver publishes devices of the node."""
     if profile.device_class and not node.drivers:
         yield Misfit("resource", f"has no driver that publishes devices: none of DeviceClass {profile.device_class}")
 
 
 def _exclusion_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit if two cases would share a node that must not be shared."""
+    """Yield a misfit if the node already has a case, and this or the profile's case must have a node to itself."""
     if node.exclusive:
         yield Misfit("occupied", "a case has it to itself")
     elif profile.takes_whole_node and node.cases:
@@ -175,7 +179,7 @@ def format_amount(resource: str, amount: Decimal) -> str:
 
 
 def _is_device(resource: str) -> bool:
-    """Return True for an extended resource, such as `nvidia.com/gpu`."""
+    """Return True for an extended resource, such as `nvidia.com/gpu`: devices have a vendor's domain."""
     domain, slash, _ = resource.partition("/")
     has_domain = bool(slash)
     return has_domain and not domain.endswith("kubernetes.io")
@@ -224,8 +228,8 @@ def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]
 def pod_requests(spec: Manifest) -> Amounts:
     """Return the amount of each resource that the scheduler reserves for a pod with this spec.
 
-    That is the sum of all containers and sidecars, or the largest init container if it needs more, because these run
-    one by one before the others; plus the pod's overhead.
+    That is the pod's overhead plus the sum of all containers and sidecars. Where an init container needs more than this
+    sum, it counts instead: init containers run one by one before the others. Each pod also counts as 1 of `pods`.
     """
     container_sum: defaultdict[str, Decimal] = defaultdict(Decimal)
     largest_init: defaultdict[str, Decimal] = defaultdict(Decimal)

@@ -19,7 +19,7 @@ from accelbench.workload import ProtocolName, Workload
 
 
 def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Return the problems of a run's spec. If the script is not on this machine, the runner checks it."""
+    """Return the problems of a run's spec. A script that is not on this machine is checked by the runner, not here."""
     first_problems = (*_size_problems(run), *_unknown_targets(run))
     if first_problems:
         return first_problems
@@ -36,7 +36,7 @@ def _check_workload(
 ) -> tuple[Problem, ...]:
     """Return the problems that `check` finds in the run and its workload; none if the script is not on this machine.
 
-    An exception of a user's workload is a problem; one of a built-in workload is raised.
+    An exception in a user's workload becomes a problem. An exception in a built-in workload is a bug, and is raised.
     """
     reference = run.spec.workload
     if reference.script and script.path() is None:
@@ -57,7 +57,7 @@ def _check_workload(
 
 
 def _size_problems(run: BenchmarkRun) -> Iterator[Problem]:
-    """Yield a problem if the spec is too large; it names the largest field."""
+    """Yield a problem that names the largest field if the spec is too large."""
     size = len(run.spec.to_json().encode())
     if size <= MAXIMUM_SPEC_BYTES:
         return
@@ -86,14 +86,14 @@ def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
 
 
 def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
-    """Return the problems of a run's settings with its compile targets.
+    """Return the problems of a run's precision, profile and expectations with its compile targets.
 
-    `with_target` has already added the profile's target.
+    The run must already contain the compile target of the profile, which `with_target` adds.
     """
     precision = run.spec.measurement.precision
     target_names = run.spec.accelerator.targets or ()
     target_platforms = [platforms.find(targets.find(name).platform) for name in target_names]
-    # Reasons why platforms lack the precision; None for a platform that has it.
+    # Reasons why platforms lack the precision, each once; None for a platform that has it.
     reasons = dict.fromkeys(platform.lacks.get(precision) for platform in target_platforms)
     problems = [Problem("spec.measurement.precision", f"{precision} is {reason}") for reason in reasons if reason]
     profile_has_device = profile.platform != "cpu" or profile.resource or profile.device_class
@@ -108,7 +108,7 @@ def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
 def _check_expectation_of_targets(
     path: str, expectation: Expectation, target_names: Sequence[str]
 ) -> Iterator[Problem]:
-    """Yield the problems of an expectation in a run with these compile targets.
+    """Yield the problems of an expectation in a run with these compile targets, which may be none.
 
     `path` leads to the expectation in the manifest.
     """
@@ -130,7 +130,7 @@ def _check_expectation_of_targets(
 def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Problem, ...]:
     """Return a problem for each setting that the profile's platform does not support."""
     if run.spec.accelerator.targets:
-        return ()
+        return ()  # `check_targets` checks the platforms of the targets instead
     precision = run.spec.measurement.precision
     problems = []
     if precision in platform.lacks:
@@ -159,32 +159,35 @@ def _check_spec(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
 
 
 def _check_variants(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
-    """Yield the problems of each variant."""
+    """Yield a problem for each variant that the workload does not have, and for each invalid option."""
     for index, variant in enumerate(run.spec.variants):
         yield from _check_variant(f"spec.variants[{index}]", workload, variant)
 
 
 def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Problem]:
-    """Yield the problems of a sweep's axis, whose manifest path is `path`: an unknown name or invalid values."""
+    """Yield the problems of one axis of a sweep: an unknown parameter or invalid values.
+
+    `path` leads to the axis in the manifest.
+    """
     if axis.name not in parameters.model.model_fields:
         yield Problem(f"{path}.name", parameters.describe_unknown_field(axis.name))
         return
     for index, value in enumerate(axis.values):
         value_path = f"{path}.values[{index}]"
         for problem in parameters.check(value_path, {axis.name: value}):
-            # Rules over several fields are checked later, on the cases.
+            # Ignore problems with several parameters: they are found later, when the values of a case are complete.
             is_of_this_field = problem.path.endswith(f".{axis.name}")
             if is_of_this_field:
                 yield Problem(value_path, problem.message)
 
 
 def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[Problem]:
-    """Yield a problem if the workload has no such variant, or else for each invalid option of it."""
-    kind = workload.variants().get(variant.use)
-    if kind is None:
+    """Yield a problem if the workload does not have the variant, else one for each invalid option of the variant."""
+    variant_kind = workload.variants().get(variant.use)
+    if variant_kind is None:
         yield Problem(f"{path}.use", _why_no_variant(workload, variant.use))
     else:
-        options = Fields("option", variant.use, catalogue.options_model(kind))
+        options = Fields("option", variant.use, catalogue.options_model(variant_kind))
         yield from options.check(f"{path}.options", variant.options)
 
 
@@ -197,6 +200,7 @@ def _why_no_variant(workload: Workload, use: str) -> str:
         known_modes = frameworks.find(frameworks.name_of(use)).modes
     except frameworks.UnknownFrameworkError as error:
         return f"{use}: {error}"
+    # The mode is right, but not for this workload; or there is no other mode to suggest.
     if mode in known_modes or not offered_modes:
         return f"{workload.name} cannot run as {use}; it offers {uses}"
     if not mode:
@@ -207,7 +211,7 @@ def _why_no_variant(workload: Workload, use: str) -> str:
 def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
     """Yield the problems of each case's parameters and expectations.
 
-    The check ends at the first case with problems of expectations.
+    The check ends at the first case with a problem of its protocol or expectations, which other cases would repeat.
     """
     for index in case_indices(run):
         case = plan_case(run, index)
@@ -233,9 +237,9 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 
 
 def _check_expectations(run: BenchmarkRun, workload: Workload, protocol: ProtocolName) -> Iterator[Problem]:
-    """Yield a problem for each expectation that a case of this protocol cannot decide.
+    """Yield a problem for each expectation that no case of this protocol can meet or miss.
 
-    A timed case has metrics, an observed case observations.
+    A timed case has only metrics. A case of the protocol `observe` has only observations.
     """
     known_observations = observations.names(workload)
     is_observed = protocol == "observe"
@@ -274,9 +278,10 @@ class Fields:
     """Model of all parameters or options."""
 
     def check(self, path: str, values: Mapping[str, ParameterValue]) -> Iterator[Problem]:
-        """Yield a problem for each invalid value, and for each violated rule over several fields.
+        """Yield a problem for each invalid value, and for each violated rule on several values.
 
-        `path` is the manifest's path of `values`. The path of a value's problem is `PATH.NAME`, of a rule's `PATH`.
+        `path` leads to `values` in the manifest. The problem of a value has the path `PATH.NAME`, and the problem of a
+        rule `PATH`.
         """
         try:
             self.model.model_validate(dict(values))
@@ -289,7 +294,7 @@ class Fields:
                     yield Problem(path, _pydantic_message(detail))
 
     def describe_unknown_field(self, name: str) -> str:
-        """Describe an unknown field, with the nearest known name."""
+        """Return a message about a parameter or option that does not exist, with the most similar known name."""
         if not self.model.model_fields:
             return f"{self.owner} takes no {self.kind}s"
         return describe_unknown(self.kind, name, self.model.model_fields)
@@ -308,6 +313,6 @@ class Fields:
 
 
 def _pydantic_message(detail: ErrorDetails) -> str:
-    """Return pydantic's message without prefix, starting with a lower-case letter."""
+    """Return pydantic's message without its prefix `Value error, `, starting with a lower-case letter."""
     message = detail["msg"].removeprefix("Value error, ")
     return message[:1].lower() + message[1:]

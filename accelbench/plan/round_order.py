@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 
 def round_order(variants: Sequence[str], *, seed: int, case: str, round_number: int) -> tuple[str, ...]:
-    """Return the variants in the order of a round, numbered from 1.
+    """Return the variants in the order in which a round launches them; rounds are numbered from 1.
 
-    An even round reverses the round before it, so that drift favours no variant.
+    An even round reverses the order of the round before, so that drift favours no variant.
     """
     pair_index, index_in_pair = divmod(round_number - 1, 2)
     shuffle_seed = hashlib.sha256(f"{seed}/{case}/{pair_index}".encode()).digest()

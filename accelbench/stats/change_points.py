@@ -65,16 +65,16 @@ def _limit_outliers(logarithms: Sequence[float]) -> list[float]:
     """Limit each value to three standard deviations from the median of itself and two neighbours on either side."""
     medians = [statistics.median(logarithms[max(0, index - 2) : index + 3]) for index in range(len(logarithms))]
     residuals = [value - median for value, median in zip(logarithms, medians, strict=True)]
-    # The factor 1.4826 turns a median deviation of normal values into a standard deviation. Each value is one of the
-    # five in its median, which makes residuals smaller: by the factor 0.8.
+    # The factor 1.4826 turns a median deviation of normal values into a standard deviation. The factor 0.8 is needed
+    # because each value is one of the five in its median, which makes residuals smaller.
     limit = 3 * 1.4826 * statistics.median(map(abs, residuals)) / 0.8
     return [median + max(-limit, min(limit, residual)) for median, residual in zip(medians, residuals, strict=True)]
 
 
 def _find_best_segments(logarithms: Sequence[float]) -> list[list[int]]:
-    """Return the best division of the series for 0, 1, 2, ... change points, as the index after each segment's end.
+    """Return the best division of the series into 1, 2, 3, ... segments: a list of the index after each segment.
 
-    The best one has the smallest sum of squared deviations from the means of its segments.
+    The best division has the smallest sum of squared deviations from the means of its segments.
     """
     import numpy as np
     import ruptures
@@ -87,9 +87,10 @@ def _find_best_segments(logarithms: Sequence[float]) -> list[list[int]]:
 
 
 def _choose_segments(logarithms: Sequence[float], candidates: list[list[int]]) -> list[int]:
-    """Return the last candidate whose further change points reduce the squares by more than their penalty.
+    """Return the division with the most change points that the data justify.
 
-    `candidates[k]` has the ends of the segments between k change points.
+    A division with more change points is justified if they reduce the sum of squared residuals by more than a penalty
+    for each. `candidates[k]` is the division with k change points: the index after each segment.
     """
     chosen, chosen_count = candidates[0], 0
     for count, candidate in enumerate(candidates[1:], start=1):
@@ -101,7 +102,7 @@ def _choose_segments(logarithms: Sequence[float], candidates: list[list[int]]) -
 
 
 def _residuals(logarithms: Sequence[float], ends: Sequence[int]) -> list[float]:
-    """Return each value's deviation from the mean of its segment; `ends` has the index after each segment."""
+    """Return how far each value is from the mean of its segment; `ends` has the index after each segment."""
     segments = [logarithms[begin:end] for begin, end in itertools.pairwise([0, *ends])]
     return [value - math.fsum(segment) / len(segment) for segment in segments for value in segment]
 

@@ -56,9 +56,10 @@ def log_change(values: Sequence[float]) -> float:
 
 
 def trend(values: Sequence[float]) -> float:
-    """Return the first cosine coefficient of the ranks, over the root mean square of the next six.
+    """Return how strongly the values grow (above 0) or fall (below 0), relative to their slow fluctuations.
 
-    It is positive if the values grow, and infinite if the next six are 0.
+    That is the first coefficient of the cosine transform of their ranks, divided by the root mean square of the next
+    six; it is infinite if these six are 0.
     """
     from scipy.fft import dct  # imported here, as most importers of this module do not need scipy
     from scipy.stats import rankdata
@@ -75,7 +76,10 @@ def trend(values: Sequence[float]) -> float:
 
 
 def launch_drift(values: Sequence[float]) -> Drift | None:
-    """Return how one launch's seconds per unit of work, in order of time, drift; None if there are fewer than two."""
+    """Return the drift of one launch; None if it has fewer than two values.
+
+    `values` are the seconds per unit of work of the launch's blocks, in order of time.
+    """
     if len(values) < 2:  # noqa: PLR2004 - a half needs a block
         return None
     evident = None
@@ -85,7 +89,7 @@ def launch_drift(values: Sequence[float]) -> Drift | None:
 
 
 def common_drift(log_changes: Sequence[float]) -> float | None:
-    """Return the mean of the launches' `log_changes` if it differs significantly from 0; else None."""
+    """Return the mean of `log_changes`, one for each launch, if it differs significantly from 0; else None."""
     count = len(log_changes)
     if count < MINIMUM_LAUNCHES:
         return None

@@ -26,7 +26,7 @@ class Gap:
     launches_above: int
 
     def sentence(self, variant: str) -> str:
-        """Say that launches come in two groups, or that a few, at most a fifth, are exceptions."""
+        """Describe the gap: launches come in two groups or, if one group has at most a fifth, with exceptions."""
         total = self.launches_below + self.launches_above
         factor = f"{self.above / self.below:.3g}"
         smaller_group = min(self.launches_below, self.launches_above)
@@ -49,9 +49,9 @@ def gap_limit(count: int) -> float:
 
 
 def find_gap(launch_seconds: Sequence[float], minimum_difference: float) -> Gap | None:
-    """Return the widest gap between the sorted durations of launches; None if it is small or may be chance.
+    """Return the widest gap between the sorted durations of launches; None if it is too narrow or may be chance.
 
-    A gap is small up to `minimum_difference`: 0.02 is 2 %.
+    A gap is too narrow if its two sides differ by no more than `minimum_difference`: 0.02 is 2 %.
     """
     if len(launch_seconds) < MINIMUM_LAUNCHES:
         return None

@@ -11,7 +11,7 @@ THRESHOLD_DEVIATIONS = 2.326
 
 
 def lag_one_correlation(values: Sequence[float]) -> float:
-    """Return the correlation of each value with the next; 0 if all are equal."""
+    """Return the correlation of each value with the next (autocorrelation at lag 1); 0 if all values are equal."""
     mean = math.fsum(values) / len(values)
     deviations = [value - mean for value in values]
     squares = math.fsum(deviation**2 for deviation in deviations)
@@ -20,7 +20,7 @@ def lag_one_correlation(values: Sequence[float]) -> float:
 
 
 def correlation_limit(count: int) -> float:
-    """Return the 99th percentile of the lag-1 correlation of `count` independent values."""
+    """Return the lag-1 correlation that one in a hundred samples of `count` independent values exceeds."""
     # Mean and standard deviation are from Kendall, Stuart and Ord, volume 3.
     mean = -1 / count
     standard_deviation = (count - 2) / (count * math.sqrt(count - 1))

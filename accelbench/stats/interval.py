@@ -30,17 +30,17 @@ class Interval:
 
     @property
     def estimate(self) -> float:
-        """Return the estimated ratio, a ratio of geometric means."""
+        """Return the estimated ratio of geometric means: the fields hold logarithms."""
         return math.exp(self.log_estimate)
 
     @property
     def lower(self) -> float:
-        """Return the lower end of the ratio's interval."""
+        """Return the lower end of the interval, as a ratio: the fields hold logarithms."""
         return math.exp(self.log_estimate - self.log_half_width)
 
     @property
     def upper(self) -> float:
-        """Return the upper end of the ratio's interval."""
+        """Return the upper end of the interval, as a ratio: the fields hold logarithms."""
         return math.exp(self.log_estimate + self.log_half_width)
 
     @property
@@ -55,15 +55,15 @@ class Interval:
 
 
 def log_speedups(baseline: Sequence[float], variant: Sequence[float]) -> list[float]:
-    """Return the log-speedup of each round; both arguments are seconds, one launch per round."""
+    """Return log(speedup of the variant) for each round; both arguments are seconds, one launch per round."""
     pairs = zip(baseline, variant, strict=True)
     return [math.log(baseline_seconds) - math.log(variant_seconds) for baseline_seconds, variant_seconds in pairs]
 
 
 def student_interval(log_ratios: Sequence[float], alpha: float) -> Interval | None:
-    """Return Student's two-sided interval for the mean of `log_ratios`; None if there is none of any use.
+    """Return Student's two-sided interval for the mean of `log_ratios`; None if there are too few or it is too wide.
 
-    If the values are normal, it misses the mean with probability `alpha`.
+    If the values are normal, the interval misses the mean with probability `alpha`.
     """
     if len(log_ratios) < MINIMUM_PAIRS:
         return None
@@ -77,10 +77,10 @@ def student_interval(log_ratios: Sequence[float], alpha: float) -> Interval | No
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float) -> Interval | None:
-    """Return Welch's interval on the speedup of a second run over a first; None if there is none of any use.
+    """Return Welch's interval on the speedup of a second run over a first; None with too few values or if too wide.
 
-    `before` and `after` are logarithms of the seconds of the runs' launches. The runs' spreads may differ. If the
-    values are normal, the interval misses the speedup with probability `alpha` (Welch, Biometrika 34, 1947).
+    `before` and `after` are log-seconds of the launches of the two runs, whose variances may differ. If the values are
+    normal, the interval misses the speedup with probability `alpha` (Welch, Biometrika 34, 1947).
     """
     if not before or not after or max(len(before), len(after)) < MINIMUM_PAIRS:
         return None
@@ -95,13 +95,13 @@ def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float
 
 
 def _variance_and_degrees(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """Return the variance of the difference of the samples' means, and its degrees of freedom.
+    """Return the variance of the difference of the samples' means, and the degrees of freedom of this variance.
 
-    The latter are by Satterthwaite, "An approximate distribution of estimates of variance components" (1946).
+    The formula is by Satterthwaite, "An approximate distribution of estimates of variance components" (1946).
     """
     samples = (before, after)
     if min(map(len, samples)) < MINIMUM_PAIRS:
-        # A single value has no variance: the other sample's is used for both.
+        # A sample with a single value has no variance: use the variance of the other sample for both.
         larger = max(samples, key=len)
         return statistics.variance(larger) * (1 + 1 / len(larger)), len(larger) - 1
     variances_of_means = [statistics.variance(sample) / len(sample) for sample in samples]

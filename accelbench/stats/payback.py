@@ -52,10 +52,10 @@ class PaybackEstimate:
 def estimate_payback(
     baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float
 ) -> PaybackEstimate | None:
-    """Estimate after how many steps a variant is ahead of its baseline; None with too few rounds.
+    """Estimate after how many steps a variant is ahead of its baseline in total time; None with too few rounds.
 
-    Item i of `baseline` and of `variant` is from the same round. The interval misses the right number with probability
-    `alpha`.
+    Item i of `baseline` and of `variant` is from the same round. The interval misses the true number of steps with
+    probability `alpha`.
     """
     pairs = list(zip(baseline, variant, strict=True))
     extra_seconds = [variant_cost.first_call - baseline_cost.first_call for baseline_cost, variant_cost in pairs]
@@ -81,12 +81,12 @@ def estimate_payback(
 def _fieller_interval(
     extra_seconds: Sequence[float], saved_seconds: Sequence[float], alpha: float
 ) -> tuple[float | None, float | None]:
-    """Return the lower and upper end of Fieller's interval of the steps until payback.
+    """Return both ends of Fieller's confidence interval of the number of steps after which a variant is ahead.
 
-    The upper end is None if there is no largest number of steps; both are None if the interval is empty. Item i of the
-    arguments is from round i: the first call's extra seconds, and the seconds that each later step saves.
+    The upper end is None if there is no largest number of steps; both are None if the interval is empty. Item i of each
+    argument is from round i: the extra seconds of the first call, and the seconds that each later step saves.
     """
-    # Scale by the largest values, because the square of a very small number would be 0. If all are 0, keep them.
+    # Scale by the largest values, because the square of a very small number would be 0. If all are 0, divide by 1.
     largest_extra = max(map(abs, extra_seconds)) or 1.0
     largest_saved = max(map(abs, saved_seconds)) or 1.0
     lower, upper = _scaled_interval(
@@ -99,13 +99,13 @@ def _fieller_interval(
 def _scaled_interval(
     extra_seconds: Sequence[float], saved_seconds: Sequence[float], alpha: float
 ) -> tuple[float | None, float | None]:
-    """Return Fieller's interval, as `_fieller_interval` does, for seconds that are scaled to -1 ... 1."""
+    """Return both ends of Fieller's interval; the arguments are seconds that the caller has scaled to -1 ... 1."""
     count = len(extra_seconds)
     mean_extra = math.fsum(extra_seconds) / count
     mean_saved = math.fsum(saved_seconds) / count
-    # Student's t does not reject N if (mean extra - N mean saved)² <= t² times the variance of this mean. Sorted by
-    # powers of N, that is a N² - 2 b N + c <= 0. Each coefficient is a product of two means, minus t² times their
-    # covariance, which is `factor` times a sum of products of deviations.
+    # The interval has each N that Student's t does not reject: (mean extra - N mean saved)² <= t² times the variance of
+    # this mean. Sorted by powers of N, that is a N² - 2 b N + c <= 0. Each coefficient is a product of two means, minus
+    # t² times their covariance, which is `factor` times a sum of products of deviations.
     factor = student_quantile(1 - alpha / 2, count - 1) ** 2 / (count - 1) / count
     a = mean_saved**2 - factor * math.fsum((value - mean_saved) ** 2 for value in saved_seconds)
     products = [(x - mean_extra) * (y - mean_saved) for x, y in zip(extra_seconds, saved_seconds, strict=True)]
@@ -129,9 +129,9 @@ def _scaled_interval(
 
 
 def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
-    """Describe the estimate in a sentence; empty if the first calls hardly differ.
+    """Describe the estimate in a sentence; empty if the first calls of variant and baseline take about as long.
 
-    `variant` is the variant's name, and `unit` that of a unit of work, such as `step`.
+    `variant` is the name of the variant, and `unit` the name of a unit of work, such as `step`.
     """
     if abs(payback.extra_seconds) < NEGLIGIBLE_SECONDS:
         return ""
@@ -191,7 +191,7 @@ def _format_steps(steps: float, unit: str) -> str:
 
 
 def _format_range(payback: PaybackEstimate) -> str:
-    """Format the interval of steps, to follow the estimate: ` (1,180 to 1,310)`; empty if both ends are equal."""
+    """Format the interval of steps as text after the estimate: ` (1,180 to 1,310)`, or ` or later` without an end."""
     if payback.upper is None:
         return " or later"
     if payback.lower is None:

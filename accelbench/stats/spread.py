@@ -28,7 +28,7 @@ class Outliers:
 
     @property
     def count(self) -> int:
-        """Return the number of all outliers."""
+        """Return the number of outliers of all four kinds."""
         return self.low_severe + self.low_mild + self.high_mild + self.high_severe
 
 
@@ -61,10 +61,10 @@ def total(counts: Iterable[Outliers]) -> Outliers:
 
 
 def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
-    """Return which share of the variance of block times comes from differences between launches; None if unknown.
+    """Return the share of the variance of block times that is due to differences between launches; None if unknown.
 
-    `launches` has the seconds per unit of each launch's blocks. The variances are those of logarithms, by an analysis
-    of variance with launches as random effects.
+    `launches` has the seconds per unit of each launch's blocks. The variances are of logarithms, from an analysis of
+    variance with launches as random effects.
     """
     logarithms = [[math.log(value) for value in blocks] for blocks in launches if blocks]
     launch_count, block_count = len(logarithms), sum(map(len, logarithms))

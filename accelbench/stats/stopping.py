@@ -36,12 +36,12 @@ class StoppingRule:
 
     @property
     def alpha(self) -> float:
-        """Return the error probability of each comparison (Bonferroni)."""
+        """Return the error probability of each comparison: all share the total equally (Bonferroni)."""
         return (1 - self.confidence) / self.comparisons
 
     @property
     def nominal_alpha(self) -> float:
-        """Return the alpha of each interval, made smaller because every round is tested.
+        """Return the error probability of each interval: below `alpha`, because an interval is tested after each round.
 
         The module's docstring explains the formula.
         """

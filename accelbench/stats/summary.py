@@ -31,7 +31,7 @@ TIME: Mapping[LaunchProtocol, str] = {
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:
     """Return the median, mean or 99th percentile of a launch's seconds per unit; None without blocks.
 
-    Each block is a pair: its units of work and its seconds.
+    Each block is a pair (units of work, seconds).
     """
     pairs = list(blocks)
     if not pairs:
@@ -48,7 +48,7 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def quantile(values: Sequence[float], percent: int) -> float:
-    """Return the quantile at `percent` by linear interpolation (type 7 of Hyndman and Fan)."""
+    """Return the quantile at `percent` percent, by linear interpolation (type 7 of Hyndman and Fan)."""
     if not values:
         raise ValueError("an empty sample has no quantiles")
     if len(values) == 1:

@@ -216,7 +216,7 @@ def _subject(expectation: Expectation) -> str:
 def _format_seconds(bound: str) -> str:
     """Format a bound as `3.00 s` or `2.00 ms`, if this does not change its value."""
     text = figures.seconds(float(bound), 3)
-    return text if math.isclose(figures.read(text), float(bound), rel_tol=1e-9) else f"{bound} s"
+    return text if math.isclose(figures.parse(text), float(bound), rel_tol=1e-9) else f"{bound} s"
 
 
 def describe_bounds(

@@ -5,7 +5,7 @@ import pytest
 from accelbench.api.case import CaseAccelerator
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import OutlierCounts, Payback
-from accelbench.history.comparability import identity
+from accelbench.history.comparability import comparable_entries
 from accelbench.report import details, tidy, view
 from accelbench.report.table import Table, TableColumn, make_table
 from report import sample, scenarios
@@ -61,7 +61,7 @@ def test_money_stands_under_its_currency_and_is_no_reason_not_to_compare() -> No
     assert table is not None
     place = [column.name for column in table.columns].index(f"USD per {result.unit}")
     assert {row[0]: row[place] for row in table.rows}[first.name] == "0.0000614"
-    assert identity(result) == identity(sample.result(variants=(costly, *others)))
+    assert comparable_entries(result) == comparable_entries(sample.result(variants=(costly, *others)))
     [header, row, *_] = csv.reader(tidy.report([result]).splitlines())
     assert dict(zip(header, row, strict=True))["currency"] == "USD"
 
