@@ -219,7 +219,7 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
     for device in _devices(measured_results):
         device_results = [result for result in measured_results if _device(result) == device]
         # Results from one machine can describe it differently: take the description that says most.
-        description = max((machine.line(result.fingerprint) for result in device_results), key=len)
+        description = max((machine.describe(result.fingerprint) for result in device_results), key=len)
         descriptions.append(escape(f"{description}{_libraries(device_results)}"))
     paragraphs = []
     if len(descriptions) == 1:

@@ -51,7 +51,7 @@ def _result_warnings(result: Result, compared_variants: Collection[str]) -> list
         if not compared_variants or comparison.variant in compared_variants:
             warnings += [sentence for sentence in _split_sentences(comparison.sentence) if TOO_NARROW in sentence]
     warnings += [certificate.check_line(check) for check in certificate.failed_checks(result)]
-    warnings += advice.on_disturbed_rounds(result)[:1]  # the first sentence names the disturbed rounds
+    warnings += advice.describe_disturbed_rounds(result)[:1]  # the first sentence names the disturbed rounds
     return warnings + _notes(result)
 
 

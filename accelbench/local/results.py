@@ -61,12 +61,12 @@ class LoadedResults:
         """Return each result with the outcomes of its expectations and its launches, as the HTML report takes them."""
         cases = []
         for (result, outcomes), documents in zip(self.measured, self.launches, strict=True):
-            cases.append(MeasuredCase(result, outcomes, launches.of_documents(documents)))
+            cases.append(MeasuredCase(result, outcomes, launches.series_from_documents(documents)))
         return tuple(cases)
 
     def manifest(self) -> dict[str, Any] | None:
         """Return the manifest that runs these cases again; None if their run is unknown."""
-        return reproduce.of_run(self.record.run) if self.record is not None else None
+        return reproduce.manifest_of_run(self.record.run) if self.record is not None else None
 
 
 def read(path: Path) -> LoadedResults:

@@ -20,12 +20,12 @@ Measured: 0.01 to 0.03 on a quiet machine, 0.36 to 0.56 next to other load.
 """
 
 
-def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str], *others: str) -> str:
-    """Return a sentence on what to do against disturbances of rounds.
+def disturbance_advice(reasons: Iterable[str], fingerprint: Mapping[str, str], *others: str) -> str:
+    """Return a sentence that advises what to do against disturbances of rounds, such as other load.
 
     Args:
-        reasons: What disturbed the rounds; each begins with the name of the check that detected it.
-        fingerprint: The machine's, on which the advice depends.
+        reasons: What disturbed the rounds; each reason begins with the name of the check that detected it.
+        fingerprint: The machine's properties, on which the advice depends.
         *others: More suggestions.
     """
     check_names = {reason.partition(" ")[0] for reason in reasons}
@@ -33,8 +33,8 @@ def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str],
     return f"What to do: {'; '.join([*suggestions, *others, f'or {ACCEPT_NOISE}'])}."
 
 
-def on_disturbed_rounds(result: Result) -> tuple[str, ...]:
-    """Return sentences about disturbed rounds, and what to do about them."""
+def describe_disturbed_rounds(result: Result) -> tuple[str, ...]:
+    """Return sentences that name the disturbed rounds, why they were disturbed, and what to do about that."""
     lines = []
     if result.noisy:
         lines.append(f"{_name_rounds(result.noisy)} disturbed and counted, as noise was accepted.")
@@ -48,7 +48,7 @@ def on_disturbed_rounds(result: Result) -> tuple[str, ...]:
         if disturbances_prevent_verdict(result):
             reasons = [reason for disturbed in result.quarantined for reason in disturbed.reasons]
             others = [MORE_TIME] if result.stopped == StopReason.TIME_LIMIT_REACHED else []
-            lines.append(against_disturbances(reasons, result.fingerprint, *others))
+            lines.append(disturbance_advice(reasons, result.fingerprint, *others))
     return tuple(lines)
 
 
@@ -58,29 +58,29 @@ def disturbances_prevent_verdict(result: Result) -> bool:
 
 
 def _name_rounds(rounds: Sequence[Disturbed]) -> str:
-    """Return `Rounds 3, 5 and 8 were` or `Round 3 was`."""
+    """Return the beginning of a sentence about disturbed rounds: `Rounds 3, 5 and 8 were` or `Round 3 was`."""
     *others, last = [str(disturbed.round) for disturbed in rounds]
     return f"Rounds {', '.join(others)} and {last} were" if others else f"Round {last} was"
 
 
 def _first_reason(rounds: Sequence[Disturbed]) -> str:
-    """Return the reason of the first disturbed round as a sentence."""
+    """Return a sentence with the reason why the first of these rounds was disturbed."""
     in_round = f" in round {rounds[0].round}" if len(rounds) > 1 else ""
     return f"The reason{in_round}: {rounds[0].reasons[0]}."
 
 
-def on_missing_verdicts(result: Result) -> tuple[str, ...]:
-    """Return advice on how to get missing verdicts, in at most one sentence."""
+def advise_on_missing_verdicts(result: Result) -> tuple[str, ...]:
+    """Return a sentence that advises how to get the verdicts that are missing; nothing without advice."""
     if disturbances_prevent_verdict(result) or result.noisy:
-        return ()  # then `on_disturbed_rounds` says why, and what to do
+        return ()  # `describe_disturbed_rounds` already says why verdicts are missing, and what to do
     suggestions = [*_advice_on_restless_launches(result), *_advice_on_undecided_comparisons(result)]
     return (f"What to do: {'; '.join(suggestions)}.",) if suggestions else ()
 
 
 def _advice_on_restless_launches(result: Result) -> Iterator[str]:
-    """Yield advice if the times of a variant's launches differ widely; nothing otherwise."""
+    """Yield advice if the times of a variant's launches differ widely or form two groups; nothing otherwise."""
     if any(check.outcome == "failed" for check in result.certificate.checks):
-        return  # The report gives advice with each failed check.
+        return  # the report already gives advice with each failed check
     restless_variants = [variant.name for variant in result.variants if is_restless(variant, result)]
     if restless_variants:
         advice = shared_device.CHECK.advice(result.fingerprint)
@@ -100,7 +100,7 @@ def is_restless(variant: VariantResult, result: Result) -> bool:
 
 
 def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
-    """Yield which setting to change so that there are more rounds; nothing if every comparison is decided."""
+    """Yield which setting to change so that more rounds decide comparisons; nothing if every comparison is decided."""
     if not any(map(_is_undecided, result.comparisons)):
         return
     measurement = result.case.measurement
@@ -118,7 +118,8 @@ def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
 
 
 def _is_undecided(comparison: Comparison) -> bool:
-    """Return True if more rounds could decide the comparison."""
+    """Return True if more rounds could give the comparison a verdict of `faster`, `slower` or `equivalent`."""
     if comparison.verdict is not None:
         return comparison.verdict == "inconclusive"
-    return comparison.speedup is not None and not comparison.noisy  # there is an interval, but no verdict yet
+    has_interval = comparison.speedup is not None
+    return has_interval and not comparison.noisy

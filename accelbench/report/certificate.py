@@ -15,12 +15,12 @@ def failed_checks(result: Result) -> tuple[Check, ...]:
 
 
 def _with_outcome(result: Result, outcome: CheckOutcome) -> tuple[Check, ...]:
-    """Return the checks that have this outcome."""
+    """Return the checks in a result's certificate that have this outcome."""
     return tuple(check for check in result.certificate.checks if check.outcome == outcome)
 
 
 def summary(result: Result) -> str:
-    """Summarize the checks, as `all 14 checks passed` or `12 of 14 checks passed, 2 failed (parity, drift)`."""
+    """Summarize all checks: `all 14 checks passed` or `12 of 14 checks passed, 2 failed (parity, drift)`."""
     checks = result.certificate.checks
     if not checks:
         return "no check was made"
@@ -38,7 +38,7 @@ def summary(result: Result) -> str:
 
 
 def only_needs_rounds(result: Result) -> bool:
-    """Return True if no check failed, some are untested, and all of these need more rounds than were measured."""
+    """Return True if no check failed, but some are untested, only because they need more rounds than were measured."""
     untested = _with_outcome(result, "untested")
     if worst_outcome(result) != "untested" or not untested:
         return False
@@ -46,20 +46,20 @@ def only_needs_rounds(result: Result) -> bool:
 
 
 def minimum_rounds_of(name: str) -> int:
-    """Return the minimum number of rounds that a check needs; 0 if none."""
+    """Return how many rounds the check with this name needs at least; 0 if it needs none or does not exist."""
     check = _find_check(name)
     return check.rounds if isinstance(check, CaseCheck) else 0
 
 
 def _describe_needed_rounds(checks: Sequence[Check]) -> str:
-    """Return a text like `2 need more rounds (autocorrelated: 20)`."""
+    """Return how many checks need more rounds, and how many rounds: `2 need more rounds (autocorrelated: 20)`."""
     names = dict.fromkeys(check.name for check in checks)
     rounds = ", ".join(f"{name}: {minimum_rounds_of(name)}" for name in names)
     return f"{len(checks)} need{'s' if len(checks) == 1 else ''} more rounds ({rounds})"
 
 
 def _check_names(checks: Sequence[Check]) -> Iterator[str]:
-    """Yield each name of these checks once, with its variants: `parity for jax/jit` or `parity for 2 variants`."""
+    """Yield the name of each check once, with its variants: `parity for jax/jit` or `parity for 2 variants`."""
     for name in dict.fromkeys(check.name for check in checks):
         variants = [check.variant for check in checks if check.name == name and check.variant]
         if not variants:
@@ -71,7 +71,7 @@ def _check_names(checks: Sequence[Check]) -> Iterator[str]:
 
 
 def worst_outcome(result: Result) -> CheckOutcome:
-    """Return the most severe outcome; `untested` if there are no checks."""
+    """Return the most severe outcome of a result's checks; `untested` if there are no checks."""
     outcomes = {check.outcome for check in result.certificate.checks}
     if "failed" in outcomes:
         return "failed"
@@ -79,7 +79,7 @@ def worst_outcome(result: Result) -> CheckOutcome:
 
 
 def failure_lines(result: Result) -> tuple[str, ...]:
-    """Return a line for each failed variant, and one for each failed check with the variants and what to do."""
+    """Return a line for each failed variant, then a line for each failed check: its variants and what to do."""
     lines = list(failures(result))
     failed = failed_checks(result)
     for name in dict.fromkeys(check.name for check in failed):
@@ -100,12 +100,13 @@ def _find_check(name: str) -> ValidityCheck | None:
 
 
 def remedy_sentence(name: str, result: Result) -> str:
-    """Return what to do about a failed check, as a sentence; empty if there is no advice."""
+    """Return a sentence that advises what to do about the failed check `name`; empty without advice."""
     check = _find_check(name)
     if check is None:
         return ""
     detects_disturbances = name in advice.ADVICE_BY_CHECK
-    # In the first case the user accepted the noise, in the second `advice.on_disturbed_rounds` gives the advice.
+    # If the result is noisy, the user has accepted disturbances. If disturbances prevent the verdict,
+    # `advice.describe_disturbed_rounds` already gives this advice.
     if detects_disturbances and (result.noisy or advice.disturbances_prevent_verdict(result)):
         return ""
     remedy = remedy_for(check, result.fingerprint)
@@ -113,14 +114,14 @@ def remedy_sentence(name: str, result: Result) -> str:
 
 
 def check_line(check: Check) -> str:
-    """Return a check's name, variant, reading and threshold as text."""
+    """Return a check as text: its name, its variant, what was measured, and what is required."""
     about = f" ({check.variant})" if check.variant else ""
     threshold = f". Required: {check.threshold}." if check.threshold else ""
     return f"{check.name}{about}: {check.reading}{threshold}"
 
 
 def failures(result: Result) -> tuple[str, ...]:
-    """Return a line for each variant that failed."""
+    """Return a line for each failed variant: the round, the phase, the reason and the message of the failure."""
     lines = []
     for variant in result.variants:
         if (failure := variant.failure) is not None:

@@ -27,7 +27,7 @@ ONE_RUN = (
 
 
 def verdict_table(comparison: RunComparison) -> Table | None:
-    """Return the table of verdicts, or None if it is empty."""
+    """Return the table of verdicts on how each variant changed between two runs; None if nothing was compared."""
     cases = [change.case for change in comparison.changes]
     columns = (
         TableColumn("variant"),
@@ -50,22 +50,22 @@ def verdict_table(comparison: RunComparison) -> Table | None:
                 _verdict_text(change),
                 figures.speedup(interval.estimate) if interval else "",
                 figures.interval(interval.lower, interval.upper) if interval else "",
-                _sample_text(change, change.before, digits),
-                _sample_text(change, change.after, digits),
+                _format_sample(change, change.before, digits),
+                _format_sample(change, change.after, digits),
             )
         )
     return make_table(f"Each variant in {comparison.before.name} and in {comparison.after.name}", columns, rows)
 
 
 def _verdict_text(change: VariantChange) -> str:
-    """Return the verdict, the failed checks, or `no verdict`."""
+    """Return the verdict, or `invalid: CHECK` with the failed checks, or `no verdict`."""
     if change.verdict is not None:
         return change.verdict
     return f"invalid: {', '.join(change.invalid)}" if change.invalid else "no verdict"
 
 
-def _sample_text(change: VariantChange, sample: Sample, digits: int) -> str:
-    """Return a variant's time on one side, or its speedup for `relative`."""
+def _format_sample(change: VariantChange, sample: Sample, digits: int) -> str:
+    """Format a variant's time before or after, or its speedup over the baseline for `relative`."""
     if not change.interval or not sample.seconds:
         return ""
     if change.quantity == "relative":
@@ -74,21 +74,18 @@ def _sample_text(change: VariantChange, sample: Sample, digits: int) -> str:
 
 
 def _speedup_over_baseline(relative_seconds: float) -> float:
-    """Return the speedup over the baseline in one run.
-
-    The seconds of a `relative` row are the variant's time divided by the baseline's.
-    """
+    """Return a variant's speedup over its baseline: the inverse of its time divided by the baseline's time."""
     return 1 / relative_seconds
 
 
 def _digits_of_times(comparison: RunComparison) -> int:
-    """Return the number of digits with which the two times of each row, divided, give the speedup of the row."""
+    """Return how many digits of times to print, so that the two times in a row, divided, give its speedup."""
     changes = [change for change in comparison.changes if change.quantity != "relative"]
     return figures.digits_that_agree(_before_after_and_ratio(changes))
 
 
 def _digits_of_speedups(comparison: RunComparison) -> int:
-    """Return the number of digits with which the two speedups of each `relative` row, divided, give their ratio."""
+    """Return how many digits of speedups to print in `relative` rows, so that two of them, divided, give their ratio."""
     changes = [change for change in comparison.changes if change.quantity == "relative"]
     quotients = (
         # The later speedup is the dividend: a ratio above 1 says that the variant has become faster.
@@ -99,7 +96,7 @@ def _digits_of_speedups(comparison: RunComparison) -> int:
 
 
 def _before_after_and_ratio(changes: Iterable[VariantChange]) -> Iterator[tuple[float, float, float]]:
-    """Yield (seconds before, seconds after, estimated ratio before / after) of each change with an interval."""
+    """Yield (seconds before, seconds after, estimate of before / after) for each variant that has an interval."""
     for change in changes:
         before_seconds, after_seconds = change.before.seconds, change.after.seconds
         if change.interval and before_seconds and after_seconds:
@@ -107,9 +104,9 @@ def _before_after_and_ratio(changes: Iterable[VariantChange]) -> Iterator[tuple[
 
 
 def sample_sizes(comparison: RunComparison) -> str:
-    """Return how many launches or results each interval is from: `from 6 launches in A and 8 launches in B`.
+    """Return how many launches or results the intervals are computed from: `from 6 launches in A and 8 launches in B`.
 
-    If variants differ in that, each size follows its variants: `jax/jit from 6 launches in A and ...; ...`.
+    If these numbers differ between variants, return `VARIANTS from ... and ...` for each pair of numbers.
     """
     variants_by_sizes: dict[str, list[str]] = {}
     for change in comparison.changes:
@@ -125,7 +122,7 @@ def sample_sizes(comparison: RunComparison) -> str:
 
 
 def _sample_size(sample: Sample, *, is_series: bool) -> str:
-    """Return `6 launches` or, if results are compared as a series, `6 results`."""
+    """Count what the interval is computed from: `6 launches` or, for a series of results, `6 results`."""
     if is_series:
         results = len(sample.logarithms_by_result)
         return "1 result" if results == 1 else f"{results} results"
@@ -134,9 +131,9 @@ def _sample_size(sample: Sample, *, is_series: bool) -> str:
 
 
 def differences_table(comparison: RunComparison) -> Table | None:
-    """Return the table of differences, or None if nothing differs."""
-    heads = ("differs", comparison.before.name, comparison.after.name, "group", "effect")
-    columns = tuple(map(TableColumn, heads))
+    """Return the table of settings and fingerprint entries that differ between two runs; None if none differs."""
+    headings = ("differs", comparison.before.name, comparison.after.name, "group", "effect")
+    columns = tuple(map(TableColumn, headings))
     rows = [
         (
             difference.name,
@@ -150,22 +147,22 @@ def differences_table(comparison: RunComparison) -> Table | None:
 
 
 def _format_values(values: Sequence[str]) -> str:
-    """Join the values of one side, cut to `MAXIMUM_CELL` characters."""
+    """Join the values of a setting for a table's cell, cut to `MAXIMUM_CELL` characters."""
     text = " | ".join(values) or "not recorded"
     return text if len(text) <= MAXIMUM_CELL else f"{text[: MAXIMUM_CELL - 1]}…"
 
 
 def _effect(difference: Difference, comparison: RunComparison) -> str:
-    """Return what a difference does: it `refuses` the comparison, it would but is `allowed`, or `none`."""
+    """Return `refuses` if the difference prevents the comparison, `allowed` if the user permits it, else `none`."""
     if difference in comparison.refused:
         return "refuses"
     return "allowed" if difference.matters else "none"
 
 
 def sentences(comparison: RunComparison) -> tuple[str, ...]:
-    """Return a sentence for each comparison, or why nothing is compared."""
+    """Return a sentence for each compared variant, or sentences that say why nothing is compared."""
     if comparison.refused:
-        return refusal(comparison)
+        return _describe_refusal(comparison)
     if comparison.before.results == comparison.after.results:
         return (
             f"{comparison.before.name} and {comparison.after.name} are the same results: there is nothing to compare.",
@@ -175,8 +172,8 @@ def sentences(comparison: RunComparison) -> tuple[str, ...]:
     return tuple(change.sentence for change in comparison.changes)
 
 
-def refusal(comparison: RunComparison) -> tuple[str, ...]:
-    """Say which differences prevent the comparison, and which option allows them."""
+def _describe_refusal(comparison: RunComparison) -> tuple[str, ...]:
+    """Return sentences that say which differences prevent the comparison, and which option allows them."""
     never_allowed = [difference.name for difference in comparison.refused if difference.group in comparability.NEVER]
     groups: dict[str, list[Difference]] = {}
     for difference in comparison.refused:
@@ -192,15 +189,15 @@ def refusal(comparison: RunComparison) -> tuple[str, ...]:
 
 
 def _describe_group(name: str, differences: Sequence[Difference]) -> str:
-    """Return a group with its differences: `limits (cpusUsed: 2 against 1)`."""
+    """Describe the differences of a group of settings, such as `limits`: `limits (cpusUsed: 2 against 1)`."""
     entries = "; ".join(filter(None, (_describe_entry(difference, group=name) for difference in differences)))
     return f"{name} ({entries})" if entries else name
 
 
 def _describe_entry(difference: Difference, *, group: str) -> str:
-    """Return a difference as `cpusUsed: 2 against 1`.
+    """Describe a difference inside its group: `cpusUsed: 2 against 1`; without values that are long or more than one.
 
-    Long or multiple values are left out.
+    The name is left out if it is the name of the group.
     """
     before, after = difference.formatted
     name = "" if difference.name == group else difference.name
@@ -214,13 +211,13 @@ class ComparisonReport:
     """Show a comparison of runs on a terminal of 80 columns or more."""
 
     def __init__(self, comparison: RunComparison, changes: Iterable[SeriesChange], notes: Iterable[str]) -> None:
-        """Keep what the report shows; `changes` are change points of series."""
+        """Keep what the report shows; `changes` are the change points of results over time."""
         self.comparison = comparison
         self.changes = tuple(changes)
         self.notes = tuple(notes)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the report's lines and tables."""
+        """Yield the lines and tables of the report for rich to print."""
         del console, options
         style = terminal.BAD if self.comparison.refused else ""
         for side in (self.comparison.before, self.comparison.after):

@@ -16,13 +16,13 @@ FIRST_CALL = {"compile", "first-step"}
 
 
 def tables(result: Result) -> tuple[Table, ...]:
-    """Return all tables that are not empty."""
+    """Return the tables that a report shows below the verdict, without empty ones."""
     all_tables = (tail(result), first_calls(result), work(result), programs(result), spread(result))
     return tuple(table for table in all_tables if table is not None)
 
 
 def tail(result: Result) -> Table | None:
-    """Return the table of the 99th percentile of calls, if there is one."""
+    """Return the table of the 99th percentile of call times; None if the protocol does not time single calls."""
     rows = [(row.name, row.verdict, row.speedup, row.interval, row.seconds) for row in view.tail_rows(result)]
     columns = (
         TableColumn("variant"),
@@ -35,9 +35,9 @@ def tail(result: Result) -> Table | None:
 
 
 def first_calls(result: Result) -> Table | None:
-    """Return a table of the times of first calls, and after how many steps their extra time is made up for.
+    """Return a table of the times of first calls, and after how many steps a variant makes up for a slower one.
 
-    The result is None if neither the paybacks nor the times with a warm cache are known.
+    The table is None if neither these numbers of steps nor the times with a warm cache are known.
     """
     payback_by_variant = {
         comparison.variant: comparison.pays_back for comparison in result.comparisons if comparison.pays_back
@@ -65,7 +65,7 @@ def first_calls(result: Result) -> Table | None:
 
 
 def payback_text(payback: Payback, unit: str) -> str:
-    """Return when faster steps make up for the first call's extra time: `after 1,240 steps (1,180 to 1,310)`."""
+    """Say when faster steps have made up for the extra time of the first call: `after 1,240 steps (1,180 to 1,310)`."""
     if abs(float(payback.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return "costs nothing more"
     # `or 1` is for the type checker: here `lower` is not None, and for `after` and `until` `steps` is not.
@@ -79,14 +79,14 @@ def payback_text(payback: Payback, unit: str) -> str:
 
 
 def _interval_of_steps(payback: Payback) -> str:
-    """Return the interval as ` (1,180 to 1,310)`, if it has two different ends."""
+    """Return the interval of a number of steps, ` (1,180 to 1,310)`; empty without two different ends."""
     if payback.lower is None or payback.upper is None or payback.lower == payback.upper:
         return ""
     return f" ({figures.count(payback.lower)} to {figures.count(payback.upper)})"
 
 
 def _first_call_time(phases: Iterable[PhaseTime]) -> str:
-    """Format the median time of compiling plus that of the first step; empty if `phases` has neither."""
+    """Format the time of the first call: the median times of compiling and of the first step; empty without both."""
     seconds = [float(time.median_seconds) for time in phases if time.phase in FIRST_CALL]
     return view.phase_seconds(sum(seconds)) if seconds else ""
 
@@ -102,7 +102,10 @@ def programs(result: Result) -> Table | None:
 
 
 def _numbers_table(caption: str, table_name: str, result: Result, *, brief: bool = False) -> Table | None:
-    """Return a table with a row for each variant, and a column for each number whose `table` is `table_name`."""
+    """Return a table with a row for each variant, and a column for each number that belongs to the table `table_name`.
+
+    If `brief`, only the main numbers have a column.
+    """
     numbers = {field: number for field, number in MEASURED.items() if number.table == table_name}
     if brief:
         numbers = {field: number for field, number in numbers.items() if number.brief}
@@ -121,7 +124,7 @@ def _numbers_table(caption: str, table_name: str, result: Result, *, brief: bool
 def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
     """Format the value of a field of `Numbers` with its unit; empty if it was not measured.
 
-    `bound` is the limit of the device that a share is of: the share 0.41 of `compute` is `41 % compute`.
+    A share is a fraction of the device's limit `bound`: 0.41 of the limit `compute` is `41 % compute`.
     """
     value, unit = numbers.value(field), MEASURED[field].unit
     if value is None:
@@ -138,7 +141,7 @@ def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str
 
 
 def spread(result: Result) -> Table | None:
-    """Return a table of outliers and of variance between launches."""
+    """Return a table of how the times of each variant spread: outliers, and variance between launches."""
     columns = (
         TableColumn("variant"),
         TableColumn("launches", number=True),
@@ -152,7 +155,7 @@ def spread(result: Result) -> Table | None:
 
 
 def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
-    """Return a variant's row of the table of spread."""
+    """Return the row of a variant in the table of `spread`."""
     return (
         name,
         str(spread.launch_outliers.of),
@@ -164,7 +167,7 @@ def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
 
 
 def outliers(counts: OutlierCounts) -> str:
-    """Count outliers, as `12 of 240 (3 far out, 2 of them fast)`: 3 of the 12 are severe, and 2 of the 12 are low."""
+    """Describe numbers of outliers: `12 of 240 (3 far out, 2 of them fast)`, where 3 and 2 are both parts of the 12."""
     severe_count = counts.low_severe + counts.high_severe
     fast_count = counts.low_severe + counts.low_mild  # a low time is a fast one
     outlier_count = severe_count + counts.low_mild + counts.high_mild

@@ -66,7 +66,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
     page = files("accelbench.report") / "page"
     template = environment.from_string((page / "report.html.j2").read_text(encoding="utf-8"))
     if manifest is None and len(cases) == 1:
-        manifest = reproduce.of_case(cases[0].result.case)
+        manifest = reproduce.manifest_of_case(cases[0].result.case)
     results = [case.result for case in cases]
     processors = reproduce.processors_option(results[0]) if results else None
     sentences = overview_sentences(results)
@@ -102,7 +102,7 @@ class _CasePage:
         self._is_compile_only = targets.is_compile_only(case.result)
 
     @property
-    def when(self) -> str:
+    def measured_at(self) -> str:
         """Return when the case was measured or compiled, to the minute."""
         return f"{'compiled' if self._is_compile_only else 'measured'} {self.result.started[:16].replace('T', ' ')} UTC"
 
@@ -204,7 +204,7 @@ class _CasePage:
 
         if not self._all_plots:
             return None
-        series_by_variant = self._series or launches.of_result(self.result)
+        series_by_variant = self._series or launches.series_from_result(self.result)
         timed_variants = [variant.name for variant in view.baseline_first(self.result) if variant.seconds]
         series = {name: series_by_variant[name] for name in timed_variants if name in series_by_variant}
         quarantined = {disturbed.round for disturbed in self.result.quarantined}

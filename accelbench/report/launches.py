@@ -27,7 +27,7 @@ class LaunchSeries:
 
 
 def read_launches(documents: Iterable[str]) -> tuple[LaunchRecord, ...]:
-    """Return the records in these JSON texts, without those that are not valid."""
+    """Parse the JSON records of launches; skip invalid ones, because user code ran in the process that wrote them."""
     records = []
     for document in documents:
         with suppress(ValidationError):
@@ -35,30 +35,29 @@ def read_launches(documents: Iterable[str]) -> tuple[LaunchRecord, ...]:
     return tuple(records)
 
 
-def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]]:
-    """Return the launches of each variant that these JSON texts record, in the order of their rounds."""
+def series_from_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]]:
+    """Return the times of each variant's launches, in the order of their rounds, from the JSON records of launches."""
     launches: dict[str, list[LaunchSeries]] = {}
     for launch in read_launches(documents):
         value = launch.seconds()
-        # Without parity, the outputs were not compared, and the launch does not count.
+        # A launch without parity does not count, because its outputs were not checked.
         if value is not None and launch.parity is not None:
             seconds = tuple(block.seconds / block.units for block in launch.blocks)
             launches.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds, value))
     return {variant: tuple(sorted(series, key=lambda launch: launch.round)) for variant, series in launches.items()}
 
 
-def of_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:
-    """Return the launches of each variant, with quantiles instead of blocks.
-
-    A result does not contain the blocks.
-    """
+def series_from_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:
+    """Return the times of each variant's launches: only quantiles, because a result does not contain the blocks."""
     return {
-        variant.name: tuple(map(_from_summary, variant.launches)) for variant in result.variants if variant.launches
+        variant.name: tuple(map(_series_from_summary, variant.launches))
+        for variant in result.variants
+        if variant.launches
     }
 
 
-def _from_summary(launch: LaunchSummary) -> LaunchSeries:
-    """Return a launch with quantiles instead of its blocks."""
+def _series_from_summary(launch: LaunchSummary) -> LaunchSeries:
+    """Return the times of a launch from its summary, which has quantiles of the blocks instead of all blocks."""
     quantiles = (launch.p5_seconds, launch.seconds, launch.p95_seconds)
     seconds = tuple(float(value) for value in quantiles if value)
     return LaunchSeries(launch.round, seconds, float(launch.seconds), has_blocks=False)

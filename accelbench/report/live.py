@@ -26,7 +26,15 @@ from accelbench.delivery.log import (
     RoundFinished,
     Unfinished,
 )
-from accelbench.report.progress import Progress, Remaining, VariantState, advance, begin, remaining, remaining_run
+from accelbench.report.progress import (
+    Progress,
+    Remaining,
+    VariantState,
+    advance,
+    begin,
+    remaining_time_of_case,
+    remaining_time_of_run,
+)
 from accelbench.report.terminal import BAD, VERDICT_STYLES
 from accelbench.report.view import PHASES, title
 
@@ -72,7 +80,7 @@ def display(console: Console, clock: Clock = time.monotonic) -> Display:
     return LiveTable(console, clock) if console.is_terminal and not console.is_dumb_terminal else Lines(console)
 
 
-def plan(case: Case) -> str:
+def describe_plan(case: Case) -> str:
     """Describe a case's variants, rounds and time limit in one line: `a, b: 5 to 20 rounds, at most 10 min 00 s`."""
     measurement = case.measurement
     names = ", ".join(variant.name for variant in case.variants)
@@ -126,7 +134,7 @@ class Lines:
         self._success = "compiled" if case.accelerator.target else "measured"
         self._print(f"case {case_number} of {case_count}: {title(case)}")
         if not case.accelerator.target:
-            self._print(plan(case))
+            self._print(describe_plan(case))
 
     def event(self, event: Event) -> None:
         """Print lines about launches, rounds and warnings."""
@@ -257,16 +265,18 @@ class LiveTable:
         if self._progress is None:
             return Text()
         now = self._clock()
-        case_remaining = remaining(self._progress, now)
+        case_remaining = remaining_time_of_case(self._progress, now)
         run_remaining = None
         if case_remaining is not None:
             elapsed = now - self._progress.started
             cases_left = self._case_count - self._case_number
-            run_remaining = remaining_run(case_remaining, elapsed, self._case_durations, cases_left)
-        return frame(self._progress, now, run_remaining, case_number=self._case_number, case_count=self._case_count)
+            run_remaining = remaining_time_of_run(case_remaining, elapsed, self._case_durations, cases_left)
+        return draw_frame(
+            self._progress, now, run_remaining, case_number=self._case_number, case_count=self._case_count
+        )
 
 
-def frame(
+def draw_frame(
     progress: Progress, now: float, run_remaining: Remaining | None, *, case_number: int, case_count: int
 ) -> RenderableType:
     """Draw one frame: the case's title, a row for each variant, the phases of a launch, and the status.

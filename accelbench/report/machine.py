@@ -7,7 +7,7 @@ from accelbench import frameworks
 BYTES_PER_GIBIBYTE = 2**30
 
 
-def line(fingerprint: Mapping[str, str]) -> str:
+def describe(fingerprint: Mapping[str, str]) -> str:
     """Describe the machine in one line: device, CPUs, memory, kernel and versions."""
     texts = [_device(fingerprint), _cpus(fingerprint)]
     # A container's memory limit replaces the memory of the machine.
@@ -24,14 +24,14 @@ def line(fingerprint: Mapping[str, str]) -> str:
 
 
 def _device(fingerprint: Mapping[str, str]) -> str:
-    """Return the name of the device; `_cpus` describes a CPU."""
+    """Return the name of the accelerator; empty without one, because `_cpus` describes the CPU."""
     if fingerprint.get("device.platform", "cpu") == "cpu":
         return ""
     return fingerprint.get("device.name", "")
 
 
 def _cpus(fingerprint: Mapping[str, str]) -> str:
-    """Describe the CPUs: model, vector extensions, and how many are used."""
+    """Describe the CPUs: model, vector extensions, how many are used, and whether this is a virtual machine."""
     text = fingerprint.get("cpu", "")
     if not text:
         return ""

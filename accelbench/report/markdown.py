@@ -62,7 +62,7 @@ def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> lis
 def _notes(result: Result, *notes: str) -> list[str]:
     """Return a bulleted list of notes, then a paragraph about the machine."""
     paragraphs = ["\n".join(f"- {escape(note)}" for note in (*notes, *result.notes))]
-    if line := machine.line(result.fingerprint):
+    if line := machine.describe(result.fingerprint):
         paragraphs.append(escape(line))
     return list(filter(None, paragraphs))
 
@@ -79,7 +79,7 @@ def _compiled_section(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]
     notes += [f"{targets.label(result)}: {note}" for result in results for note in result.notes]
     if notes:
         paragraphs.append("\n".join(f"- {escape(note)}" for note in notes))
-    if line := machine.line(results[0].fingerprint):
+    if line := machine.describe(results[0].fingerprint):
         paragraphs.append(escape(f"Compiled on {line}"))
     return paragraphs
 

@@ -140,7 +140,7 @@ def _state_after_round(state: VariantState, event: RoundFinished) -> VariantStat
     return replace(state, comparison=comparison, seconds=seconds, invalid=time.invalid)
 
 
-def remaining(progress: Progress, now: float) -> Remaining | None:
+def remaining_time_of_case(progress: Progress, now: float) -> Remaining | None:
     """Estimate the seconds until the minimum and the maximum number of rounds; None before the first launch ends."""
     durations = [seconds for state in progress.states for seconds in state.wall_seconds]
     if not durations:
@@ -181,7 +181,7 @@ def _rest_of_launches(progress: Progress, now: float, expected_seconds: Mapping[
     return rest
 
 
-def remaining_run(
+def remaining_time_of_run(
     case_remaining: Remaining, elapsed_seconds: float, case_durations: Sequence[float], cases_left: int
 ) -> Remaining:
     """Estimate the remaining seconds of a run: those of the current case and of the `cases_left` cases after it.

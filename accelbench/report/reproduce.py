@@ -33,7 +33,7 @@ def processors_option(result: Result) -> int | None:
     return None if "cpuLimit" in entries else int(used)
 
 
-def of_run(run: BenchmarkRun) -> dict[str, Any]:
+def manifest_of_run(run: BenchmarkRun) -> dict[str, Any]:
     """Return the manifest of a run, without defaults and cluster settings."""
     document = run.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
     spec = document["spec"]
@@ -45,7 +45,7 @@ def of_run(run: BenchmarkRun) -> dict[str, Any]:
     }
 
 
-def of_case(case: Case) -> dict[str, Any]:
+def manifest_of_case(case: Case) -> dict[str, Any]:
     """Return a manifest that measures this case alone."""
     measurement = case.measurement
     spec: dict[str, Any] = {

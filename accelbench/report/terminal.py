@@ -287,7 +287,7 @@ def _remarks(result: Result) -> Iterable[RenderableType]:
 def _notes(result: Result) -> Iterable[RenderableType]:
     """Yield the result's notes, then a line about the machine."""
     yield from (Text(f"note: {note}", style="dim") for note in result.notes)
-    if line := machine.line(result.fingerprint):
+    if line := machine.describe(result.fingerprint):
         yield Text(line, style="dim")
 
 
@@ -334,7 +334,7 @@ def _compile_only_report(cases: Sequence[tuple[Result, Sequence[ExpectationOutco
             yield Text(f"{targets.label(result)}: {warning}", style="bold yellow")
         yield from _expectations(outcomes)
         yield from (Text(f"note: {targets.label(result)}: {note}", style="dim") for note in result.notes)
-    if line := machine.line(results[0].fingerprint):
+    if line := machine.describe(results[0].fingerprint):
         yield Text(f"compiled on {line}", style="dim")
 
 

@@ -367,7 +367,7 @@ def phase_seconds(seconds: float) -> str:
 
 def remarks(result: Result) -> tuple[str, ...]:
     """Return sentences about disturbed rounds and missing verdicts, with advice."""
-    return (*advice.on_disturbed_rounds(result), *advice.on_missing_verdicts(result))
+    return (*advice.describe_disturbed_rounds(result), *advice.advise_on_missing_verdicts(result))
 
 
 def _why_stopped(result: Result, stopped: StopReason) -> str:

@@ -15,7 +15,7 @@ from accelbench.delivery.log import (
     RoundFinished,
     TimeNow,
 )
-from accelbench.report.live import LiveTable, display, estimate_text, frame, time_left
+from accelbench.report.live import LiveTable, display, draw_frame, estimate_text, time_left
 from accelbench.report.progress import Progress, Remaining, advance, begin
 from report import sample
 
@@ -67,7 +67,7 @@ def output_of(*events: Event) -> str:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_table_cuts_nothing(width: int) -> None:
-    text = printed(frame(under_way(), 752.0, Remaining(148, 3595), case_number=2, case_count=6), width)
+    text = printed(draw_frame(under_way(), 752.0, Remaining(148, 3595), case_number=2, case_count=6), width)
     assert all(len(line) <= width for line in text.splitlines())
     assert "…" not in text
 
@@ -75,8 +75,8 @@ def test_the_table_cuts_nothing(width: int) -> None:
 def test_the_words_of_the_table(golden: Callable[[str, str], None]) -> None:
     disturbed = advance(under_way(), RoundFinished(round=2, quarantined=STOLEN, advice=ADVICE), 22.0)
     frames = (
-        frame(under_way(), 752.0, Remaining(148, 3595), case_number=2, case_count=6),
-        frame(disturbed, 22.0, None, case_number=1, case_count=1),
+        draw_frame(under_way(), 752.0, Remaining(148, 3595), case_number=2, case_count=6),
+        draw_frame(disturbed, 22.0, None, case_number=1, case_count=1),
     )
     golden("live_table.txt", "\n".join(printed(drawn, 80) for drawn in frames))
 
@@ -142,7 +142,7 @@ def test_what_a_target_has_no_program_for_is_not_compiled_as_the_report_says(tar
         shown.start_case(case, 1, 1)
         shown.event(event)
     assert f"round 1: jax/jit: {said} (6.0 s)" in out.getvalue()
-    drawn = printed(frame(advance(begin(case, 0.0), event, 6.0), 6.0, None, case_number=1, case_count=1), 80)
+    drawn = printed(draw_frame(advance(begin(case, 0.0), event, 6.0), 6.0, None, case_number=1, case_count=1), 80)
     assert said in drawn
 
 

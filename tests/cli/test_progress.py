@@ -13,7 +13,7 @@ from accelbench.delivery.log import (
     RoundFinished,
     TimeNow,
 )
-from accelbench.report.progress import Progress, advance, begin, remaining, remaining_run
+from accelbench.report.progress import Progress, advance, begin, remaining_time_of_case, remaining_time_of_run
 from report import sample
 
 CASE = sample.case(("pytorch/eager", "jax/jit"))  # at least 5 rounds, at most 8, 600 s
@@ -35,8 +35,8 @@ def end(variant: str, wall: float, number: int = 1, **more: Any) -> LaunchFinish
 
 
 def test_nothing_is_estimated_before_the_first_launch_has_ended() -> None:
-    assert remaining(begin(CASE, 0.0), 5.0) is None
-    assert remaining(after((0.0, start("jax/jit"))), 5.0) is None
+    assert remaining_time_of_case(begin(CASE, 0.0), 5.0) is None
+    assert remaining_time_of_case(after((0.0, start("jax/jit"))), 5.0) is None
 
 
 def test_the_estimate_spans_from_the_least_rounds_to_the_most() -> None:
@@ -44,7 +44,7 @@ def test_the_estimate_spans_from_the_least_rounds_to_the_most() -> None:
         (0, start("jax/jit")), (4, end("jax/jit", 4)), (4, start("pytorch/eager")), (10, end("pytorch/eager", 6)),
         (12, RoundFinished(round=1)),
     )  # fmt: skip
-    left = remaining(progress, 12.0)
+    left = remaining_time_of_case(progress, 12.0)
     assert left is not None
     assert left.minimum_seconds == pytest.approx(4 * (4 + 6 + 2))
     assert left.maximum_seconds == pytest.approx(7 * (4 + 6 + 2))
@@ -52,7 +52,7 @@ def test_the_estimate_spans_from_the_least_rounds_to_the_most() -> None:
 
 def test_time_spent_in_the_launch_under_way_is_no_longer_to_be_waited_for() -> None:
     progress = after((0, start("jax/jit")), (4, end("jax/jit", 4)), (4, start("pytorch/eager")))
-    early, late = remaining(progress, 4.0), remaining(progress, 7.0)
+    early, late = remaining_time_of_case(progress, 4.0), remaining_time_of_case(progress, 7.0)
     assert early is not None
     assert late is not None
     assert early.minimum_seconds - late.minimum_seconds == pytest.approx(3.0)
@@ -60,13 +60,13 @@ def test_time_spent_in_the_launch_under_way_is_no_longer_to_be_waited_for() -> N
 
 def test_a_launch_that_is_made_again_is_still_to_be_waited_for() -> None:
     progress = after((0, start("jax/jit")), (9, end("jax/jit", 9, unfinished="probe")))
-    assert remaining(progress, 9.0) is None
+    assert remaining_time_of_case(progress, 9.0) is None
     assert [state.launches for state in progress.states] == [0, 0]
 
 
 def test_the_estimate_never_exceeds_the_time_limit() -> None:
     progress = after((0, start("jax/jit")), (300, end("jax/jit", 300)))
-    left = remaining(progress, 300.0)
+    left = remaining_time_of_case(progress, 300.0)
     assert left is not None
     assert left.maximum_seconds == pytest.approx(300.0)
 
@@ -76,7 +76,7 @@ def test_a_variant_that_failed_is_not_waited_for() -> None:
         (0, start("jax/jit")), (4, end("jax/jit", 4, failure="Raised")),
         (4, start("pytorch/eager")), (10, end("pytorch/eager", 6)), (10, RoundFinished(round=1)),
     )  # fmt: skip
-    left = remaining(progress, 10.0)
+    left = remaining_time_of_case(progress, 10.0)
     assert left is not None
     assert left.minimum_seconds == pytest.approx(4 * 6)
     assert progress.states[1].failure == "Raised"
@@ -98,11 +98,11 @@ def test_phases_launches_and_comparisons_are_kept_where_they_belong() -> None:
 
 def test_cases_that_have_not_begun_are_expected_to_take_as_long_as_the_finished_ones() -> None:
     progress = after((0, start("jax/jit")), (4, end("jax/jit", 4)))
-    left = remaining(progress, 4.0)
+    left = remaining_time_of_case(progress, 4.0)
     assert left is not None
-    whole = remaining_run(left, 4.0, [50.0, 70.0], 2)
+    whole = remaining_time_of_run(left, 4.0, [50.0, 70.0], 2)
     assert whole.minimum_seconds == pytest.approx(left.minimum_seconds + 120)
-    unknown = remaining_run(left, 4.0, [], 1)
+    unknown = remaining_time_of_run(left, 4.0, [], 1)
     assert unknown.maximum_seconds == pytest.approx(left.maximum_seconds + 4 + left.maximum_seconds)
 
 
@@ -120,5 +120,5 @@ def test_whatever_a_runner_says_the_estimate_is_a_sensible_range(steps: list[tup
     for wait, event in steps:
         now += wait
         progress = advance(progress, event, now)
-        left = remaining(progress, now)
+        left = remaining_time_of_case(progress, now)
         assert left is None or 0 <= left.minimum_seconds <= left.maximum_seconds <= 600

@@ -41,7 +41,7 @@ def documents(result: Result) -> list[str]:
 
 def good() -> html.MeasuredCase:
     result = sample.result()
-    return html.MeasuredCase(result, (), launches.of_documents(documents(result)))
+    return html.MeasuredCase(result, (), launches.series_from_documents(documents(result)))
 
 
 def troubled() -> html.MeasuredCase:

@@ -15,7 +15,7 @@ def document(**changes: object) -> str:
 
 
 def test_blocks_become_seconds_a_unit_in_the_order_of_rounds() -> None:
-    found = launches.of_documents([document(round=2), document(position=1, facts={"any": "thing"})])
+    found = launches.series_from_documents([document(round=2), document(position=1, facts={"any": "thing"})])
     assert [(each.round, each.seconds, each.value) for each in found["jax/jit"]] == [
         (1, (0.5,), 0.5),
         (2, (0.5,), 0.5),
@@ -23,12 +23,12 @@ def test_blocks_become_seconds_a_unit_in_the_order_of_rounds() -> None:
 
 
 def test_a_launch_whose_round_was_never_judged_is_not_drawn() -> None:
-    assert launches.of_documents([document(parity=None)]) == {}
+    assert launches.series_from_documents([document(parity=None)]) == {}
 
 
 def test_an_episode_comes_to_its_mean_as_its_verdict_does() -> None:
     blocks = [{"units": 1, "seconds": seconds} for seconds in (1.0, 2.0, 6.0)]
-    [found] = launches.of_documents([document(blocks=blocks, facts={"protocol": "episode"})])["jax/jit"]
+    [found] = launches.series_from_documents([document(blocks=blocks, facts={"protocol": "episode"})])["jax/jit"]
     assert found.value == 3.0
 
 
@@ -42,11 +42,11 @@ def test_what_is_no_launch_with_blocks_is_left_out() -> None:
         document(blocks=[{"units": 1, "seconds": -1}]),
         document(round="x"),
     ]
-    assert launches.of_documents(odd) == {}
+    assert launches.series_from_documents(odd) == {}
 
 
 def test_a_result_gives_each_launchs_summary() -> None:
-    found = launches.of_result(sample.result())
+    found = launches.series_from_result(sample.result())
     assert [len(each) for each in found.values()] == [6, 6, 6]
     assert not any(each.has_blocks for series in found.values() for each in series)
 

@@ -55,7 +55,7 @@ def test_a_case_that_was_observed_has_no_time_and_no_verdict() -> None:
 
 def test_a_run_without_a_result_says_so() -> None:
     assert markdown.report("run", []) == "# run\n\nNo case has a result.\n"
-    assert machine.line({}) == ""
+    assert machine.describe({}) == ""
 
 
 def test_sentences_of_a_report(golden: Golden) -> None:
@@ -67,7 +67,7 @@ def test_sentences_of_a_report(golden: Golden) -> None:
             "findings": view.sentences(result),
             "checks": (certificate.summary(result),),
             "remarks": view.remarks(result),
-            "machine": (machine.line(result.fingerprint),),
+            "machine": (machine.describe(result.fingerprint),),
         }
         texts.append("\n".join([f"=== {name}", *(f"{part}: {line}" for part in lines for line in lines[part] if line)]))
     golden("sentences.txt", "\n\n".join(texts) + "\n")

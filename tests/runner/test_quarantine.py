@@ -15,7 +15,7 @@ def test_a_disturbed_round_is_repeated_and_its_launches_count_for_nothing(simula
     for variant in result.variants:
         assert [launch.round for launch in variant.launches] == [1, 3, 4]
     reasons = ("shared-device of fine: 40 %",)
-    advice = advices.against_disturbances(reasons, result.fingerprint)
+    advice = advices.disturbance_advice(reasons, result.fingerprint)
     assert [(event.quarantined, event.advice) for event in ended.events if isinstance(event, RoundFinished)] == [
         ((), None),
         (reasons, advice),

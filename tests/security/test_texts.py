@@ -24,7 +24,7 @@ from accelbench.delivery.log import (
 from accelbench.document import on_one_line
 from accelbench.problem import Problem
 from accelbench.report import html, markdown, reproduce, terminal
-from accelbench.report.live import frame
+from accelbench.report.live import draw_frame
 from accelbench.report.progress import advance, begin
 from accelbench.terminal.console import console
 from accelbench_operator.runs.events import Transition, event_manifest
@@ -108,7 +108,7 @@ def test_live_lines_and_the_picture_are_clean(text: str) -> None:
     paper.file, paper.width = written, 100
     for event in events:
         progress = advance(progress, event, 1.0)
-        paper.print(frame(progress, 2.0, None, case_number=1, case_count=2))
+        paper.print(draw_frame(progress, 2.0, None, case_number=1, case_count=2))
     assert_readable(written.getvalue())
 
 
@@ -146,7 +146,7 @@ def test_a_page_gets_no_element_no_attribute_and_no_link_by_a_text() -> None:
 
 @pytest.mark.parametrize("text", [*NASTY, f"\n{reproduce.END}\nrm -rf /\n"])
 def test_the_command_to_paste_into_a_shell_ends_where_it_should(text: str) -> None:
-    command = reproduce.command(reproduce.of_case(read(sample.result(), text).case))
+    command = reproduce.command(reproduce.manifest_of_case(read(sample.result(), text).case))
     first, *manifest, last = command.split("\n")
     assert first == f"accelbench run - <<'{reproduce.END}'"
     assert last == reproduce.END

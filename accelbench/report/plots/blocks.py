@@ -99,7 +99,7 @@ def _draw_panel(
         if launch.round in quarantined:
             ink, line_ink = Ink.GREY, Ink.MUTED
         if launch.has_blocks:
-            xs, ys = _dots(launch, left, maximum_dots)
+            xs, ys = _dot_coordinates(launch, left, maximum_dots)
             dots[ink][0].extend(xs)
             dots[ink][1].extend(ys)
         else:
@@ -134,7 +134,7 @@ def _draw_rounds(axes: "Axes", rounds: Sequence[int], quarantined: AbstractSet[i
             axes.axvspan(left, left + 1, color=Ink.BAND.value, linewidth=0)
 
 
-def _dots(launch: LaunchSeries, left: int, maximum_dots: int) -> tuple[list[float], list[float]]:
+def _dot_coordinates(launch: LaunchSeries, left: int, maximum_dots: int) -> tuple[list[float], list[float]]:
     """Return the coordinates x and y of a line that draws a dot for each block of a launch.
 
     The launch is drawn from x = `left` to `left` + 1. A line of zero length with round ends is a dot, NaN is a gap.

@@ -86,8 +86,8 @@ def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
     The SVG's ids begin with `name`, because they must be unique on the page.
     """
     with _settings():
-        wide = _svg(make(WIDE), f"{name}-{WIDE}", description)
-        narrow = _svg(make(NARROW), f"{name}-{NARROW}", description)
+        wide = _to_svg(make(WIDE), f"{name}-{WIDE}", description)
+        narrow = _to_svg(make(NARROW), f"{name}-{NARROW}", description)
     return Plot(name=name, wide=wide, narrow=narrow, description=description)
 
 
@@ -150,7 +150,7 @@ def _settings() -> AbstractContextManager[None]:
     )
 
 
-def _svg(drawing: "Figure", name: str, description: str) -> str:
+def _to_svg(drawing: "Figure", name: str, description: str) -> str:
     """Return the drawing as SVG for a page."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 

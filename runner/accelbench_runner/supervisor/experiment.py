@@ -180,7 +180,7 @@ class Supervisor:
         event = RoundFinished(
             round=round_number,
             quarantined=quarantined,
-            advice=advice.against_disturbances(quarantined, self.host) if quarantined else None,
+            advice=advice.disturbance_advice(quarantined, self.host) if quarantined else None,
             noisy=_disturbances_of_round(round_number, assessment.noisy),
             times=times_so_far(result),
             comparisons=assessment.comparisons,
