@@ -85,7 +85,7 @@ def _digits_of_times(comparison: RunComparison) -> int:
 
 
 def _digits_of_speedups(comparison: RunComparison) -> int:
-    """Return how many digits of speedups to print in `relative` rows, so that two of them, divided, give their ratio."""
+    """Return how many digits of speedups to print in `relative` rows, so that both, divided, give the ratio."""
     changes = [change for change in comparison.changes if change.quantity == "relative"]
     quotients = (
         # The later speedup is the dividend: a ratio above 1 says that the variant has become faster.

@@ -41,7 +41,7 @@ class MeasuredCase:
 
 
 def install_hint() -> str | None:
-    """Return how to install missing packages; None if none is missing."""
+    """Return how to install the packages that an HTML report needs; None if all are installed."""
     absent = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if not absent:
         return None
@@ -49,13 +49,13 @@ def install_hint() -> str | None:
 
 
 def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, Any] | None = None) -> str:
-    """Return the HTML page of these cases.
+    """Return an HTML page that reports these cases of a run.
 
     Args:
         name: The run's name.
         cases: The cases to show.
-        manifest: The page shows a command that runs this manifest again. Without it, the page of a single case has one
-            for this case, and the page of several cases has none.
+        manifest: The manifest in the command that the page shows for measuring again. Without a manifest, the page of a
+            single case shows a command for this case, and the page of several cases shows none.
     """
     import jinja2
 
@@ -89,9 +89,9 @@ class _CasePage:
     """Compute what the template shows of one case."""
 
     def __init__(self, identity: str, case: MeasuredCase, *, all_plots: bool) -> None:
-        """Keep the case without its invalid numbers.
+        """Keep the case, but remove numbers that failed checks made invalid.
 
-        The ids of its elements begin with `identity`, because they must be unique on the page. Without `all_plots`,
+        The ids of HTML elements begin with `identity`, because they must be unique on the page. Without `all_plots`,
         only the speedups are drawn.
         """
         self.id = identity
@@ -103,32 +103,32 @@ class _CasePage:
 
     @property
     def measured_at(self) -> str:
-        """Return when the case was measured or compiled, to the minute."""
+        """Return when the case was measured or compiled, to the minute: `measured 2025-06-01 12:30 UTC`."""
         return f"{'compiled' if self._is_compile_only else 'measured'} {self.result.started[:16].replace('T', ' ')} UTC"
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return the sentences about what was compiled or measured."""
+        """Return the findings of the case: how its programs compiled, or how its variants compare."""
         return targets.sentences(self.result) if self._is_compile_only else view.sentences(self.result)
 
     @property
     def failure_lines(self) -> tuple[str, ...]:
-        """Return failures and failed checks.
+        """Return a line for each failed variant and each failed check.
 
-        The sentences of a compiled case already contain its failures.
+        For a case that is only compiled there are none, because `sentences` already states what failed.
         """
         return () if self._is_compile_only else certificate.failure_lines(self.result)
 
     @property
     def table_heading(self) -> str:
-        """Return the heading of the first table."""
+        """Return the heading of the case's first table."""
         if self._is_compile_only:
             return "Compiled, not run"
         return "Observations" if self.result.observations else "Verdict"
 
     @property
     def first_table(self) -> Table | None:
-        """Return the first table: verdicts, observations, or whether compiled programs fit."""
+        """Return the case's first table: verdicts, observations, or whether compiled programs fit into memory."""
         if self._is_compile_only:
             return targets.memory([self.result])
         if observation_table := view.observation_table(self.result):
@@ -137,7 +137,7 @@ class _CasePage:
 
     @property
     def footnotes(self) -> str:
-        """Return sentences about rounds, confidence and times; for a compile-only case, about estimates instead."""
+        """Return notes below the first table: on rounds, confidence and times, or on how numbers were estimated."""
         if self._is_compile_only:
             texts = targets.footnotes([self.result])
         else:
@@ -146,7 +146,7 @@ class _CasePage:
 
     @property
     def work(self) -> Table | None:
-        """Return a table of work and memory."""
+        """Return a table of what the case costs: floating-point operations and memory."""
         return targets.sizes([self.result]) if self._is_compile_only else details.work(self.result)
 
     @property
@@ -156,7 +156,7 @@ class _CasePage:
 
     @property
     def work_note(self) -> str:
-        """Return how work is counted, and the source of the device's limits; empty if no limit is known."""
+        """Return a note on how work is counted and where the device's limits come from; empty without such limits."""
         sources = {variant.limits for variant in self.result.variants if variant.numbers.share_of_limit}
         descriptions = {
             "measured": "the best matrix product and stream triad of any launch of this case",
@@ -167,14 +167,14 @@ class _CasePage:
 
     @cached_property
     def forest(self) -> "Plot | None":
-        """Draw the speedups with their intervals; None if there is no interval."""
+        """Draw a forest plot, which shows each speedup with its interval; None if there is no interval."""
         from accelbench.report.plots import forest
 
         return forest.plot(self.result, f"{self.id}-forest")
 
     @property
     def forest_caption(self) -> str:
-        """Return the caption of the speedups: confidence and margin of equivalence."""
+        """Return the caption of the plot of speedups: confidence of the intervals, and margin of equivalence."""
         measurement, baseline = self.result.case.measurement, self.result.case.baseline
         margin = f"{100 * float(measurement.equivalence_margin):.4g} %"
         confidence = figures.percent(float(measurement.confidence))
@@ -185,21 +185,24 @@ class _CasePage:
 
     @cached_property
     def phases_plot(self) -> "Plot | None":
-        """Draw how long each phase takes; None if nothing is to be drawn."""
+        """Draw how long each phase of a launch takes; None without phases, or if the page has too many cases."""
         from accelbench.report.plots import phases
 
         return phases.plot(self.result, f"{self.id}-phases") if self._all_plots else None
 
     @cached_property
     def payback(self) -> "Plot | None":
-        """Draw after how many steps compiling pays back; None if nothing is to be drawn."""
+        """Draw after how many steps compiling pays back; None without a curve, or if the page has too many cases."""
         from accelbench.report.plots import payback
 
         return payback.plot(self.result, f"{self.id}-payback") if self._all_plots else None
 
     @cached_property
     def blocks(self) -> "Plot | None":
-        """Draw the blocks of every launch, or their quantiles if only the result's summaries are available."""
+        """Draw the time of each block of each launch, or quantiles of these times if the blocks are not available.
+
+        The plot is None without times, or if the page has too many cases.
+        """
         from accelbench.report.plots import blocks
 
         if not self._all_plots:
@@ -212,7 +215,7 @@ class _CasePage:
 
     @property
     def blocks_caption(self) -> str:
-        """Return the caption of the plot of blocks."""
+        """Return the caption of the plot of blocks: what a dot, a line and a shaded round mean."""
         unit = self.result.unit
         if not self._series:
             return (
@@ -228,7 +231,7 @@ class _CasePage:
 
     @property
     def checks_summary(self) -> str:
-        """Return how many checks passed, and which did not."""
+        """Return a sentence on how many checks passed, and which did not."""
         return _sentence(certificate.summary(self.result))
 
     @property
@@ -245,19 +248,19 @@ class _CasePage:
 
     @property
     def fingerprint(self) -> Table:
-        """Return the table of all entries of the fingerprint."""
+        """Return the table of all properties of the machine and its software that the result recorded."""
         columns = (TableColumn("what"), TableColumn("value"))
         return Table("Fingerprint", columns, tuple(sorted(self.result.fingerprint.items())))
 
 
 def _sentence(text: str) -> str:
-    """Return the text with a capital letter and a full stop."""
+    """Return the text as a sentence, with a capital letter and a full stop."""
     return f"{text[:1].upper()}{text[1:]}."
 
 
 def _check_table(caption: str, checks: Sequence[Check]) -> Table:
-    """Return a table of the checks, failed ones first."""
-    ordered = sorted(checks, key=lambda check: check.outcome != "failed")  # False sorts before True
+    """Return a table of the checks, failed ones first; variants with the same reading share a row."""
+    failed_first = sorted(checks, key=lambda check: check.outcome != "failed")  # False sorts before True
     columns = (
         TableColumn("check"),
         TableColumn("outcome", kind="verdict"),
@@ -267,7 +270,7 @@ def _check_table(caption: str, checks: Sequence[Check]) -> Table:
     )
     # The key is the row without its variant: checks of several variants with the same key become one row.
     variants_by_row: dict[tuple[str, CheckOutcome, str, str], list[str]] = {}
-    for check in ordered:
+    for check in failed_first:
         row = (check.name, check.outcome, check.reading, check.threshold)
         variants_by_row.setdefault(row, []).append(check.variant or "all")
     rows = tuple(
@@ -280,7 +283,7 @@ def _check_table(caption: str, checks: Sequence[Check]) -> Table:
 def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
     """Return the sentences at the top of the page.
 
-    For several cases, these count the outcomes of all comparisons, and name the fastest and the slowest one.
+    For several cases, they count the outcomes of all comparisons, and describe the fastest and the slowest variant.
     """
     if not results:
         return ("No case has a result.",)
@@ -319,19 +322,19 @@ def overview_table(results: Sequence[Result]) -> Table | None:
 
 
 def case_label(result: Result) -> str:
-    """Return the swept parameters, else all parameters, else the name of the case: `size 256, depth 4`."""
-    swept = result.case.swept or result.case.parameters
-    return ", ".join(f"{name} {value}" for name, value in swept.items()) or result.case.name
+    """Label a case with its swept parameters, `size 256, depth 4`; without them with all parameters, or its name."""
+    parameters = result.case.swept or result.case.parameters
+    return ", ".join(f"{name} {value}" for name, value in parameters.items()) or result.case.name
 
 
 def _cell(comparison: Comparison) -> str:
-    """Return `2.04x faster`; only the outcome if there is no speedup."""
+    """Return a cell of the overview table: `2.04x faster`, or only the outcome if there is no speedup."""
     speedup = f"{figures.speedup(float(comparison.speedup))} " if comparison.speedup else ""
     return f"{speedup}{_outcome(comparison)}"
 
 
 def _outcome(comparison: Comparison) -> str:
-    """Return in one or two words how the comparison ended: its verdict, `noisy`, `invalid`, or `not compared`."""
+    """Return the outcome of a comparison in a word: its verdict, `noisy`, `invalid`, or `not compared`."""
     if comparison.noisy:
         return "noisy"
     if comparison.invalid:

@@ -72,7 +72,7 @@ class Display(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Restore the terminal."""
+        """Restore the terminal, also after an error."""
 
 
 def display(console: Console, clock: Clock = time.monotonic) -> Display:
@@ -114,7 +114,7 @@ class Lines:
     """Print a line for each launch and each round, for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
-        """Keep the console, which is standard error."""
+        """Print on `console`, which is standard error."""
         self._console = console
         self._disturbance_explained = False
         """True once the reason of the case's first disturbed round has been printed."""
@@ -137,9 +137,9 @@ class Lines:
             self._print(describe_plan(case))
 
     def event(self, event: Event) -> None:
-        """Print lines about launches, rounds and warnings."""
+        """Print what an event of the runner says: the outcome of a launch or of a round, or warnings."""
         if isinstance(event, LaunchFinished):
-            outcome = self._outcome(event)
+            outcome = self._describe_outcome(event)
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
         elif isinstance(event, LaunchStarted):
             self._explain_more_rounds()
@@ -149,14 +149,14 @@ class Lines:
             for warning in event.warnings:
                 self._print(f"warning: {warning}")
 
-    def _outcome(self, event: LaunchFinished) -> str:
-        """Return how a launch ended."""
+    def _describe_outcome(self, event: LaunchFinished) -> str:
+        """Return how a launch ended: `measured`, `failed: REASON`, or why it was not finished."""
         if event.unfinished:
             return UNFINISHED[event.unfinished]
         return failure_text(event.failure, self._case) if event.failure else self._success
 
     def _finish_round(self, event: RoundFinished) -> None:
-        """Print a round's disturbances, and the times so far if it counts."""
+        """Print why a round was disturbed, if it was; if the round counts, print all times so far."""
         for line in self._disturbance_lines(event):
             self._print(line)
         if not event.quarantined:
@@ -165,7 +165,7 @@ class Lines:
                 self._print(f"after round {event.round}: {line}")
 
     def _explain_more_rounds(self) -> None:
-        """Print, once per case, why rounds continue after the minimum number of valid rounds."""
+        """Print, once per case, why there are more rounds than the minimum: until intervals are narrow enough."""
         if self._case is None or self._rounds_explained or self._valid_rounds < self._case.measurement.rounds_min:
             return
         self._rounds_explained = True
@@ -175,7 +175,7 @@ class Lines:
             self._print(f"measuring continues {condition}, or until {maximum} rounds are done")
 
     def _disturbance_lines(self, event: RoundFinished) -> list[str]:
-        """Describe a disturbed round; nothing if it was quiet. The reason is given for the first one of a case only."""
+        """Describe a round if it was disturbed; only for the first disturbed round of a case, add the reason."""
         if event.quarantined:
             reasons = event.quarantined
             line = f"round {event.round} is discarded for every variant, and measured again if there is time"
@@ -205,7 +205,7 @@ class Lines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Restore nothing, because lines change no terminal."""
+        """Do nothing: printed lines leave nothing in the terminal that has to be restored."""
 
     def _print(self, line: str) -> None:
         self._console.print(Text(line), soft_wrap=True)
@@ -215,7 +215,7 @@ class LiveTable:
     """Draw a table of the variants, the phase of the current launch, and the remaining time."""
 
     def __init__(self, console: Console, clock: Clock) -> None:
-        """Draw on `console`; `clock` returns monotonic seconds."""
+        """Prepare to draw a table on `console`; `clock` returns monotonic seconds."""
         self._clock = clock
         self._progress: Progress | None = None
         self._case_number, self._case_count = 1, 1
@@ -223,7 +223,7 @@ class LiveTable:
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._draw)
 
     def start_case(self, case: Case, case_number: int, case_count: int) -> None:
-        """Start with an empty row for each variant."""
+        """Draw the table of a new case, in which each variant still has an empty row."""
         self._case_number, self._case_count = case_number, case_count
         self._progress = begin(case, self._clock())
         self._live.refresh()
@@ -238,30 +238,30 @@ class LiveTable:
             self._live.refresh()
 
     def tick(self) -> None:
-        """Redraw the elapsed time, unless drawing could disturb timed blocks."""
+        """Redraw the elapsed time, except in the phase `steady`: drawing could disturb the timed blocks."""
         if self._progress is not None and self._progress.phase != "steady":
             self._live.refresh()
 
     def end_case(self) -> None:
-        """Clear the table, and keep the case's duration for later estimates."""
+        """Clear the table, and keep the duration of the case to estimate the remaining time of the run."""
         if self._progress is not None:
             self._case_durations.append(self._clock() - self._progress.started)
             self._progress = None
             self._live.refresh()
 
     def __enter__(self) -> Self:
-        """Start to draw."""
+        """Start to draw the table on the terminal."""
         self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Restore the terminal."""
+        """Stop drawing, which restores the terminal."""
         self._live.stop()
 
     def _draw(self) -> RenderableType:
-        """Draw the current frame; nothing between cases."""
+        """Draw the table in its current state; nothing between cases."""
         if self._progress is None:
             return Text()
         now = self._clock()
@@ -279,11 +279,11 @@ class LiveTable:
 def draw_frame(
     progress: Progress, now: float, run_remaining: Remaining | None, *, case_number: int, case_count: int
 ) -> RenderableType:
-    """Draw one frame: the case's title, a row for each variant, the phases of a launch, and the status.
+    """Draw the progress of a case: its title, a row for each variant, the phases of a launch, and the status.
 
     Args:
         progress: The state of the current case.
-        now: Seconds of the clock that `progress` uses.
+        now: The current time, in seconds of the clock that `progress` uses.
         run_remaining: Time left for the whole run; None if it is not known yet.
         case_number: Number of the current case, from 1.
         case_count: Number of cases in the run.
@@ -312,7 +312,7 @@ def draw_frame(
 
 
 def _disturbance_texts(progress: Progress) -> tuple[Text, ...]:
-    """Return the reason of the first disturbed round, and advice."""
+    """Return lines with the reason why a round was first disturbed, and with advice; none without disturbance."""
     if not progress.first_disturbance:
         return ()
     lines = (f"disturbed: {progress.first_disturbance}", progress.advice)
@@ -320,7 +320,7 @@ def _disturbance_texts(progress: Progress) -> tuple[Text, ...]:
 
 
 def round_lines(finished: RoundFinished) -> Iterator[str]:
-    """Yield a line for each variant that has news, as `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
+    """Yield a line for each variant with a time or a comparison: `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
     comparisons = {comparison.variant: comparison for comparison in finished.comparisons}
     seconds = {time.variant: None if time.seconds is None else float(time.seconds) for time in finished.times}
     # The event does not name the baseline: it is the variant that is not compared.
@@ -340,9 +340,9 @@ def round_lines(finished: RoundFinished) -> Iterator[str]:
 
 
 def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[SpeedupEstimate], baseline: str) -> int:
-    """Return how many digits of times to show, so that the shown times, divided, give the shown speedups.
+    """Return how many digits of times to print, so that the printed times, divided, give the printed speedups.
 
-    `seconds` has each variant's time, or None; the comparisons are with the variant named `baseline`.
+    `seconds` is the time of each variant, or None; the comparisons are with the variant `baseline`.
     """
     baseline_seconds = seconds.get(baseline)
     quotients = []
@@ -354,7 +354,7 @@ def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[Speed
 
 
 def estimate_text(comparison: SpeedupEstimate) -> str:
-    """Describe a comparison so far, as `2.04x (2.01 to 2.07) faster`."""
+    """Describe the estimate of a speedup so far: `2.04x (2.01 to 2.07) faster`, or why there is none."""
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
     if not (comparison.speedup and comparison.lower and comparison.upper):
@@ -369,7 +369,7 @@ def estimate_text(comparison: SpeedupEstimate) -> str:
 
 
 def _cells(state: VariantState, progress: Progress, digits: int) -> tuple[RenderableType, ...]:
-    """Return the cells of a variant's row."""
+    """Return the cells of a variant's row in the live table: mark, name, launches, time and finding."""
     launches = str(state.launches) if state.launches else ""
     time_text = "" if state.seconds is None else figures.seconds(state.seconds, digits)
     return _mark(state, progress), state.variant, launches, time_text, _finding(state, progress)
@@ -387,7 +387,7 @@ def _mark(state: VariantState, progress: Progress) -> Text:
 
 
 def _finding(state: VariantState, progress: Progress) -> Text:
-    """Return a variant's failure, its speedup so far, or `baseline`."""
+    """Return what is known of a variant: its failure, its speedup so far, or `baseline`; empty before that."""
     if state.failure is not None:
         return Text(failure_text(state.failure, progress.case), style=BAD)
     if state.variant == progress.case.baseline:
@@ -401,9 +401,9 @@ def _finding(state: VariantState, progress: Progress) -> Text:
 
 
 def _phases(current: Phase | None) -> Text:
-    """List the phases of a launch in one line: earlier ones are green, the current one is bold, later ones are dim.
+    """List the phases of a launch in a line: finished ones are green, the current one is bold, later ones are dim.
 
-    Between launches `current` is None, and all of them are dim.
+    Between launches, `current` is None and all phases are dim.
     """
     finished_count = 0 if current is None else PHASES.index(current)
     texts = []
@@ -416,7 +416,7 @@ def _phases(current: Phase | None) -> Text:
 
 
 def _status_line(progress: Progress, now: float, run_remaining: Remaining | None) -> RenderableType:
-    """Return the round, the elapsed time, a progress bar and the remaining time.
+    """Return a line with the number of the round, the elapsed time, a progress bar and the remaining time.
 
     Discarded rounds do not advance the bar, because they are measured again.
     """

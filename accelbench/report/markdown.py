@@ -70,7 +70,7 @@ def _notes(result: Result, *notes: str) -> list[str]:
 def _compiled_section(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
     """Return the paragraphs about cases that were compiled and not run."""
     results = [result for result, _ in cases]
-    paragraphs = [f"## {escape(view.title(results[0].case, all_cases=True))}"]
+    paragraphs = [f"## {escape(view.title(results[0].case, compiled_cases=True))}"]
     paragraphs += [escape(sentence) for sentence in targets.sentences(*results)]
     for table in targets.tables(results):
         paragraphs += _table_with_caption(table)

@@ -72,12 +72,12 @@ class Progress:
 
 
 def begin(case: Case, now: float) -> Progress:
-    """Return the progress before the first event."""
+    """Return the progress of a case that has just started: no launch and no round yet."""
     return Progress(case=case, states=tuple(VariantState(variant.name) for variant in case.variants), started=now)
 
 
 def advance(progress: Progress, event: Event, now: float) -> Progress:
-    """Return the progress after an event of the runner that arrives at `now`, in seconds of the progress' clock."""
+    """Return the progress after an event of the runner; `now` is the time of the event on the progress's clock."""
     if isinstance(event, LaunchStarted):
         return replace(progress, round=event.round, running_variant=event.variant, launch_started=now, phase=None)
     if isinstance(event, PhaseReached):
@@ -94,7 +94,7 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
 
 
 def _after_launch(state: VariantState, event: LaunchFinished) -> VariantState:
-    """Return a variant's state after one more launch."""
+    """Return a variant's state after one more of its launches has ended."""
     return replace(
         state,
         wall_seconds=(*state.wall_seconds, float(event.wall_seconds)),
@@ -131,7 +131,7 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
 
 
 def _state_after_round(state: VariantState, event: RoundFinished) -> VariantState:
-    """Return the variant's state with its new time and comparison; what the event lacks stays as it was."""
+    """Return a variant's state with its time and comparison from a finished round; the rest stays as it was."""
     comparison = next((item for item in event.comparisons if item.variant == state.variant), state.comparison)
     time = next((item for item in event.times if item.variant == state.variant), None)
     if time is None:
@@ -141,12 +141,12 @@ def _state_after_round(state: VariantState, event: RoundFinished) -> VariantStat
 
 
 def remaining_time_of_case(progress: Progress, now: float) -> Remaining | None:
-    """Estimate the seconds until the minimum and the maximum number of rounds; None before the first launch ends."""
+    """Estimate how long a case takes until its minimum and its maximum rounds; None before the first launch ends."""
     durations = [seconds for state in progress.states for seconds in state.wall_seconds]
     if not durations:
         return None
     active_states = [state for state in progress.states if state.failure is None]
-    # A variant without a launch is expected to take as long as the others.
+    # Until a variant has been launched, expect it to take as long as the launches of other variants.
     launch_seconds = {state.variant: statistics.fmean(state.wall_seconds or durations) for state in active_states}
     judge_seconds = statistics.fmean(progress.judge_durations) if progress.judge_durations else 0.0
     round_seconds = sum(launch_seconds.values()) + judge_seconds
@@ -156,7 +156,7 @@ def remaining_time_of_case(progress: Progress, now: float) -> Remaining | None:
     is_in_round = progress.rounds_complete + progress.discarded_rounds < progress.round
     if is_in_round:
         started_rounds += 1
-        current_round_seconds = _rest_of_launches(progress, now, launch_seconds) + judge_seconds
+        current_round_seconds = _remaining_launch_seconds(progress, now, launch_seconds) + judge_seconds
     measurement = progress.case.measurement
     rounds_min, rounds_max = measurement.rounds_min, measurement.rounds_max
     if progress.case.accelerator.target is not None:
@@ -167,16 +167,16 @@ def remaining_time_of_case(progress: Progress, now: float) -> Remaining | None:
     return Remaining(min(limit, minimum_seconds), min(limit, maximum_seconds))
 
 
-def _rest_of_launches(progress: Progress, now: float, expected_seconds: Mapping[str, float]) -> float:
-    """Return the seconds until the launches of the current round have ended.
+def _remaining_launch_seconds(progress: Progress, now: float, expected_seconds: Mapping[str, float]) -> float:
+    """Estimate the seconds until the launches of the current round have ended.
 
-    `expected_seconds` has how long a launch of each variant that has not failed takes.
+    `expected_seconds` is the expected duration of a launch, by variant; variants that failed are not launched again.
     """
     unfinished = [state.variant for state in progress.states if state.last_round < progress.round]
     rest = sum(expected_seconds[variant] for variant in unfinished if variant in expected_seconds)
     running = progress.running_variant
     if running is not None and running in expected_seconds:
-        # A launch may take longer than expected: then assume that it ends now.
+        # If the current launch has already taken longer than expected, assume that it ends now.
         rest -= min(now - progress.launch_started, expected_seconds[running])
     return rest
 
@@ -184,9 +184,9 @@ def _rest_of_launches(progress: Progress, now: float, expected_seconds: Mapping[
 def remaining_time_of_run(
     case_remaining: Remaining, elapsed_seconds: float, case_durations: Sequence[float], cases_left: int
 ) -> Remaining:
-    """Estimate the remaining seconds of a run: those of the current case and of the `cases_left` cases after it.
+    """Estimate the remaining seconds of a run: the rest of the current case, and the `cases_left` cases after it.
 
-    A later case is expected to take as long as the finished ones on average (`case_durations`, in seconds). If none has
+    A later case is expected to take as long as finished cases on average (`case_durations`, in seconds). If no case has
     finished, it is expected to take as long as the whole current case, which began `elapsed_seconds` ago.
     """
     if case_durations:

@@ -14,7 +14,7 @@ END = "END-OF-MANIFEST"
 
 
 def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
-    """Return a shell command that runs the manifest; `processors` is the value of its option, or None without it."""
+    """Return a shell command that runs the manifest, with the option `--processors` unless `processors` is None."""
     manifest_text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
     script = manifest["spec"]["workload"].get("script")
     file = Script.model_validate(script).file_name if script else ""
@@ -24,17 +24,17 @@ def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
 
 
 def processors_option(result: Result) -> int | None:
-    """Return the value of `--processors` that repeats the run; None if it needs no such option."""
+    """Return the number for `--processors` that a repetition of the run needs; None if it needs no such option."""
     entries = result.fingerprint
     used, installed = entries.get("cpusUsed", ""), entries.get("cpus", "")
     if not used.isdecimal() or used == installed:
         return None
-    # A container's CPU limit, not the option, determined how many were used.
+    # In a container with a CPU limit, the limit and not the option decided how many processors were used.
     return None if "cpuLimit" in entries else int(used)
 
 
 def manifest_of_run(run: BenchmarkRun) -> dict[str, Any]:
-    """Return the manifest of a run, without defaults and cluster settings."""
+    """Return the manifest of a run, without defaults, and without fields that only have a meaning in a cluster."""
     document = run.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
     spec = document["spec"]
     return {
@@ -50,11 +50,11 @@ def manifest_of_case(case: Case) -> dict[str, Any]:
     measurement = case.measurement
     spec: dict[str, Any] = {
         "series": case.origin.series,
-        "workload": {**_source(case), "parameters": dict(case.parameters)},
-        "variants": list(map(_variant, case.variants)),
+        "workload": {**_workload_source(case), "parameters": dict(case.parameters)},
+        "variants": list(map(_manifest_variant, case.variants)),
         "baseline": case.baseline,
         "measurement": {
-            **_settings(measurement),
+            **_measurement_settings(measurement),
             "rounds": {"min": measurement.rounds_min, "max": measurement.rounds_max},
             "targetRelativeError": _percentage(measurement.target_relative_error),
             "confidence": _percentage(measurement.confidence),
@@ -74,17 +74,17 @@ def manifest_of_case(case: Case) -> dict[str, Any]:
     }
 
 
-def _settings(measurement: CaseMeasurement) -> dict[str, Any]:
-    """Return the settings that a run and a case have in common, without those that have their default values.
+def _measurement_settings(measurement: CaseMeasurement) -> dict[str, Any]:
+    """Return the settings of a measurement that a case has in the same form as a manifest, without defaults.
 
-    Precision and seed are always among them: a reader wants to see them.
+    Precision and seed are never left out, because readers want to see them.
     """
     shared = measurement.model_dump(by_alias=True, include=set(MeasurementSettings.model_fields), exclude_defaults=True)
     return {"precision": measurement.precision, "seed": measurement.seed, **shared}
 
 
-def _variant(variant: CaseVariant) -> dict[str, Any]:
-    """Return a variant as in a manifest, without fields that are empty or repeat another one."""
+def _manifest_variant(variant: CaseVariant) -> dict[str, Any]:
+    """Return a variant as it stands in a manifest, without empty options or a name that only repeats `use`."""
     document: dict[str, Any] = {"use": variant.use}
     if variant.name != variant.use:
         document["name"] = variant.name
@@ -93,15 +93,15 @@ def _variant(variant: CaseVariant) -> dict[str, Any]:
     return document
 
 
-def _source(case: Case) -> dict[str, Any]:
-    """Return the workload's script, or its name if it has none."""
+def _workload_source(case: Case) -> dict[str, Any]:
+    """Return how a manifest refers to the case's workload: by its script or, without a script, by its name."""
     if case.script is None:
         return {"name": case.workload}
     return {"script": case.script.model_dump(by_alias=True, exclude_none=True)}
 
 
 def _percentage(ratio: str) -> str:
-    """Format a ratio in percent, without rounding it: `0.025` becomes `2.5%`."""
+    """Format a ratio as an exact percentage: `0.025` becomes `2.5%`."""
     from decimal import Decimal
 
     return f"{(Decimal(ratio) * 100).normalize():f}%"

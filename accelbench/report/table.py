@@ -35,7 +35,7 @@ class Table:
     """For each row, the interval that can be drawn next to its verdict."""
 
     def without_empty_columns(self) -> "Table":
-        """Return the table without empty columns; the first one always stays."""
+        """Return the table without columns whose cells are all empty, but always with the first column."""
         indices = [0, *(index for index in range(1, len(self.columns)) if any(row[index] for row in self.rows))]
         return self._with_columns(indices)
 
@@ -47,7 +47,7 @@ class Table:
         return self._with_columns([0, *verdicts, *others])
 
     def _with_columns(self, indices: Iterable[int]) -> "Table":
-        """Return the table with the columns of these indices, in this order."""
+        """Return the table with only the columns that have these indices, in this order."""
         indices = tuple(indices)
         return replace(
             self,
@@ -57,6 +57,6 @@ class Table:
 
 
 def make_table(caption: str, columns: Iterable[TableColumn], rows: Iterable[tuple[str, ...]]) -> Table | None:
-    """Return the table without empty columns; None if at most the first column has text."""
+    """Return a table without empty columns; None if all columns after the first are empty."""
     table = Table(caption, tuple(columns), tuple(rows)).without_empty_columns()
     return table if len(table.columns) > 1 else None

@@ -322,7 +322,7 @@ def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> R
 def _compile_only_report(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> Iterable[RenderableType]:
     """Yield the report of cases that were compiled for targets."""
     results = [result for result, _ in cases]
-    yield Text(view.title(results[0].case, all_cases=True), style="bold")
+    yield Text(view.title(results[0].case, compiled_cases=True), style="bold")
     yield Text()
     yield from (Text(sentence) for sentence in targets.sentences(*results))
     for table in targets.tables(results):

@@ -13,7 +13,7 @@ FINDINGS = ("verdict", "noisy", "invalid", "seconds", "speedup", "speedupLower",
 
 
 def report(results: Iterable[Result]) -> str:
-    """Return CSV with a header and, for each case, a row for each variant."""
+    """Return CSV: a header, then a row for each variant of each case."""
     rows = [row for result in results for row in _rows(redact_invalid(result))]
     parameters = list(dict.fromkeys(name for row in rows for name in row if name.startswith("parameter.")))
     numbers = [number.name for number in MEASURED.values()]
@@ -25,7 +25,7 @@ def report(results: Iterable[Result]) -> str:
 
 
 def _rows(result: Result) -> Iterator[dict[str, object]]:
-    """Yield a row for each variant: its cells by column name."""
+    """Yield a row of the CSV for each variant of the result, as cells by column name."""
     case = result.case
     comparisons = {comparison.variant: comparison for comparison in result.comparisons}
     for variant in result.variants:

@@ -40,7 +40,7 @@ class VariantRow:
 
     @property
     def bounds(self) -> Bounds | None:
-        """Return the speedup with its interval; None if there is no interval."""
+        """Return the speedup with its interval as numbers; None if there is no interval."""
         comparison = self.comparison
         if comparison is None or not (comparison.speedup and comparison.lower and comparison.upper):
             return None
@@ -48,12 +48,12 @@ class VariantRow:
 
     @property
     def speedup(self) -> str:
-        """Return the speedup as text; empty if there is no interval."""
+        """Return the speedup as text; empty without an interval, without which no speedup is shown."""
         return figures.speedup(self.bounds.estimate) if self.bounds else ""
 
     @property
     def interval(self) -> str:
-        """Return the interval as text; empty if there is none."""
+        """Return the interval of the speedup as text, `2.01 to 2.07`; empty without an interval."""
         return figures.interval(self.bounds.lower, self.bounds.upper) if self.bounds else ""
 
 
@@ -67,25 +67,26 @@ class ObservationRow:
     differs: bool
 
 
-def title(case: Case, *, all_cases: bool = False) -> str:
+def title(case: Case, *, compiled_cases: bool = False) -> str:
     """Describe the case in one line: workload, parameters, precision and accelerator.
 
-    If `all_cases`, leave out what differs between cases.
+    If `compiled_cases`, describe all cases of a run that were compiled and not run: without what differs between them,
+    which is the swept parameters and the compile target.
     """
     parameters = dict(case.parameters)
-    if all_cases:
+    if compiled_cases:
         parameters = {name: value for name, value in parameters.items() if name not in case.swept}
     text = case.workload
     if parameters:
         text += f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})"
-    suffix = "compiled and not run" if all_cases else case.accelerator.label
+    suffix = "compiled and not run" if compiled_cases else case.accelerator.label
     return f"{text}, {case.measurement.precision}, {suffix}"
 
 
 def warning(result: Result) -> str:
     """Return a warning that the result is incomplete or has no measurement; empty if there is nothing to warn about."""
     if result.complete:
-        # Without a table, the summary says why there is none, as `no valid round (interrupted)`.
+        # A complete result without any measurement needs a reason, such as `no valid round (interrupted)`.
         return measurement_summary(result) if nothing_measured(result) else ""
     reasons: dict[StopReason | None, str] = {
         StopReason.INTERRUPTED: "interrupted",
@@ -99,14 +100,14 @@ def warning(result: Result) -> str:
 
 
 def nothing_measured(result: Result) -> bool:
-    """Return True if there is nothing to put into a table."""
+    """Return True if a result has no launches, checks, observations or programs that a report could show."""
     if result.certificate.checks or result.observations or result.compiled:
         return False
     return not any(variant.launches or variant.seconds or variant.failure for variant in result.variants)
 
 
 def sentences(result: Result) -> tuple[str, ...]:
-    """Return at most a few sentences with the result's findings: what was observed, or how variants compare."""
+    """Return a few sentences with the findings of a result: what was observed, or how variants compare."""
     if nothing_measured(result):
         return ()
     if result.observations:
@@ -119,9 +120,9 @@ def sentences(result: Result) -> tuple[str, ...]:
 
 
 def _describe_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return at most `MAXIMUM_SENTENCES` texts about comparisons, which are sorted from fastest to slowest."""
+    """Describe the comparisons of a result, sorted from fastest to slowest, in at most `MAXIMUM_SENTENCES` texts."""
     if len(comparisons) > 1 and all(comparison.invalid for comparison in comparisons):
-        return _no_speedups(comparisons)
+        return _explain_missing_speedups(comparisons)
     if len(comparisons) <= MAXIMUM_SENTENCES:
         return _without_repetitions(comparison.sentence for comparison in comparisons)
     return _summarize_comparisons(comparisons)
@@ -134,7 +135,7 @@ def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]
     """
     with_speedup = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not with_speedup:
-        return _no_speedups(comparisons)
+        return _explain_missing_speedups(comparisons)
     counts: Counter[str] = Counter(
         comparison.verdict or ("noisy" if comparison.noisy else "without a verdict") for comparison in comparisons
     )
@@ -150,7 +151,7 @@ def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]
 
 
 def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts without the sentences that an earlier text contains, and without texts that this empties.
+    """Remove sentences that repeat a sentence of an earlier text, and texts in which no sentence is left.
 
     Comparisons with the same baseline often repeat a sentence about this baseline.
     """
@@ -163,11 +164,11 @@ def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(filter(None, shortened_texts))
 
 
-def _no_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+def _explain_missing_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """Say that no comparison is valid or has a verdict, and which checks failed.
 
     For example `None of 3 comparisons with jax/jit is valid. The checks that failed: parity, drift (2).`: the check
-    parity failed for all three, and drift for two of them.
+    parity failed for all three, and drift for two of them. If no check failed, return the comparisons' own sentences.
     """
     failed_checks = Counter(name for comparison in comparisons for name in comparison.invalid)
     if not failed_checks:
@@ -181,7 +182,7 @@ def _no_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 
 
 def verdict_table(result: Result) -> Table:
-    """Return the table of variants with times, speedups and verdicts."""
+    """Return the table with the time, the speedup and the verdict of each variant."""
     rows = variant_rows(result)
     columns = (
         TableColumn("variant"),
@@ -202,13 +203,13 @@ def verdict_table(result: Result) -> Table:
 def variant_rows(result: Result) -> tuple[VariantRow, ...]:
     """Return the rows of the verdict table, the baseline first."""
     seconds = {variant.name: step_seconds(variant) for variant in result.variants}
-    return _rows(result, result.comparisons, seconds)
+    return _make_rows(result, result.comparisons, seconds)
 
 
 def compared_rows(result: Result) -> tuple[VariantRow, ...]:
-    """Return a row for each variant except the baseline.
+    """Return a row of the verdict table for each variant except the baseline.
 
-    The protocol latency gives two rows: the median and the 99th percentile.
+    Under the protocol `latency`, a variant has two rows: its median, and its 99th percentile if that was compared.
     """
     rows = [row for row in variant_rows(result) if row.name != result.case.baseline]
     if not result.tail_comparisons:
@@ -223,29 +224,30 @@ def compared_rows(result: Result) -> tuple[VariantRow, ...]:
 
 
 def tail_rows(result: Result) -> tuple[VariantRow, ...]:
-    """Return rows whose times and speedups are of the 99th percentile of calls, for the variants that have it.
+    """Return rows of the verdict table for the 99th percentile of call times, for the variants that have one.
 
-    A variant's percentile is the geometric mean over its launches, like its time in `variant_rows`.
+    The percentile of a variant is the geometric mean over its launches, like its time in `variant_rows`.
     """
     p99_seconds = {}
     for variant in result.variants:
         launch_seconds = [float(launch.p99_seconds) for launch in variant.launches if launch.p99_seconds]
         if launch_seconds:
             p99_seconds[variant.name] = geometric_mean(launch_seconds)
-    rows = _rows(result, result.tail_comparisons, p99_seconds)
+    rows = _make_rows(result, result.tail_comparisons, p99_seconds)
     return tuple(row for row in rows if row.name in p99_seconds)
 
 
-def _rows(
+def _make_rows(
     result: Result, comparisons: Sequence[Comparison], seconds: Mapping[str, float | None]
 ) -> tuple[VariantRow, ...]:
     """Return a row for each variant, the baseline first.
 
+    All times are printed with enough digits that two of them, divided, give the printed speedup.
+
     Args:
         result: The result with the variants.
-        comparisons: Variants compared with the baseline, for the column of speedups.
-        seconds: The time to show for each variant; None if it has none. All are shown with so many digits that the
-            shown times, divided, give the shown speedups.
+        comparisons: The comparisons with the baseline whose speedups and verdicts are shown.
+        seconds: The time to show for each variant; None if the variant has no valid time.
     """
     quotients = []
     for comparison in comparisons:
@@ -258,13 +260,13 @@ def _rows(
     digits = figures.digits_that_agree(quotients)
     comparison_by_variant = {comparison.variant: comparison for comparison in comparisons}
     return tuple(
-        _row(result, variant, comparison_by_variant.get(variant.name), seconds.get(variant.name), digits)
+        _make_row(result, variant, comparison_by_variant.get(variant.name), seconds.get(variant.name), digits)
         for variant in baseline_first(result)
     )
 
 
 def _has_unpaired_rounds(result: Result, comparison: Comparison) -> bool:
-    """Return True if the two variants were launched in different rounds."""
+    """Return True if the compared variants were not launched in the same rounds, as when one of them failed."""
     rounds = {variant.name: {launch.round for launch in variant.launches} for variant in result.variants}
     return rounds.get(comparison.baseline) != rounds.get(comparison.variant)
 
@@ -275,12 +277,12 @@ def baseline_first(result: Result) -> tuple[VariantResult, ...]:
     return tuple(sorted(result.variants, key=lambda variant: variant.name != result.case.baseline))
 
 
-def _row(
+def _make_row(
     result: Result, variant: VariantResult, comparison: Comparison | None, seconds: float | None, digits: int
 ) -> VariantRow:
-    """Return a variant's row of the verdict table, with its time in `digits` digits.
+    """Return a variant's row of the verdict table, with the time `seconds` in `digits` significant digits.
 
-    The spread of its launches is half of the range from the 5th to the 95th percentile, divided by the mean.
+    The spread is half of the range from the 5th to the 95th percentile of launches, divided by their geometric mean.
     """
     spread = ""
     quantiles = variant.seconds
@@ -291,15 +293,15 @@ def _row(
         name=variant.name,
         seconds="" if seconds is None else figures.seconds(seconds, digits),
         spread=spread,
-        verdict=_verdict(result, variant, comparison),
+        verdict=_verdict_text(result, variant, comparison),
         comparison=comparison,
     )
 
 
-def _verdict(result: Result, variant: VariantResult, comparison: Comparison | None) -> str:
-    """Return the text of the variant's verdict: `faster`, `baseline`, `invalid: CHECK`, or why there is none.
+def _verdict_text(result: Result, variant: VariantResult, comparison: Comparison | None) -> str:
+    """Return a variant's verdict as text, such as `faster`, `baseline` or `invalid: CHECK`, or why it has no verdict.
 
-    `comparison` is with the baseline; None if the variant was not compared.
+    `comparison` compares the variant with the baseline; None if the variant was not compared.
     """
     if variant.failure is not None:
         return f"failed: {variant.failure.reason}"
@@ -316,7 +318,7 @@ def _verdict(result: Result, variant: VariantResult, comparison: Comparison | No
 
 
 def _why_no_interval(result: Result, comparison: Comparison) -> str:
-    """Return why a valid comparison has no interval."""
+    """Return why a comparison has no interval although no check failed."""
     if not comparison.rounds:
         baseline_failed = any(variant.name == comparison.baseline and variant.failure for variant in result.variants)
         return "not compared" if baseline_failed else "no complete round"
@@ -324,32 +326,32 @@ def _why_no_interval(result: Result, comparison: Comparison) -> str:
 
 
 def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
-    """Return everything that was observed, variant by variant."""
+    """Return a row for each observation of each variant."""
     rows = []
     for observations in result.observations:
         for observation in observations.found:
             if observation.name == "raisedCalls" and observation.text == "0":
-                continue  # another row has `raised: nothing`
+                continue  # without exceptions, the row `raised: nothing` is enough
             differs = len(observation.values) > 1
             rows.append(ObservationRow(observations.variant, observation.name, observation.text, differs=differs))
     return tuple(rows)
 
 
 def observation_table(result: Result) -> Table | None:
-    """Return the table of everything that was observed."""
+    """Return the table of all observations of all variants; None without observations."""
     columns = (TableColumn("variant"), TableColumn("observed"), TableColumn("value"))
     rows = tuple((row.variant, row.name, row.value) for row in observation_rows(result))
     return make_table("What each variant did", columns, rows)
 
 
 def reached_phases(result: Result) -> tuple[Phase, ...]:
-    """Return the phases that any variant reached, in their order."""
+    """Return the phases of a launch that at least one variant reached, in the order in which they run."""
     phases = {time.phase for variant in result.variants for time in variant.phases}
     return tuple(phase for phase in PHASES if phase in phases)
 
 
 def phase_table(result: Result) -> Table | None:
-    """Return a table of the median seconds of each phase."""
+    """Return a table of the median time of each phase of a launch, by variant; None if no phase was reached."""
     phases = reached_phases(result)
     columns = (TableColumn("variant"), *(TableColumn(phase, number=True) for phase in phases))
     rows = []
@@ -371,7 +373,7 @@ def remarks(result: Result) -> tuple[str, ...]:
 
 
 def _why_stopped(result: Result, stopped: StopReason) -> str:
-    """Return why there were no more rounds, in a few words; empty if there is nothing to add."""
+    """Say in a few words why no more rounds were measured; empty if a report need not mention that."""
     limit = f"{result.case.measurement.time_limit_seconds} s"
     launched_rounds = result.rounds + len(result.quarantined)
     total_seconds = float(result.overhead.get("total", 0))
@@ -407,22 +409,22 @@ def measurement_summary(result: Result) -> str:
 
 
 def _describe_rounds(result: Result) -> str:
-    """Return the number of rounds and why they ended: `8 rounds (target met)`."""
+    """Return the number of rounds, and why there were no more: `8 rounds (target met)`."""
     rounds = "1 round" if result.rounds == 1 else f"{result.rounds} rounds"
     if result.rounds == 0:
         rounds = "no valid round"
     why = _why_stopped(result, result.stopped) if result.stopped else ""
     if not why:
         return rounds
-    # Avoid nested parentheses.
+    # Avoid parentheses inside parentheses.
     return f"{rounds}: {why}" if "(" in why else f"{rounds} ({why})"
 
 
 def time_notes(result: Result) -> tuple[str, ...]:
-    """Return what the times mean, and a note on each speedup that is not the ratio of the shown times.
+    """Return a note on what the times mean, and one on each speedup that is not the ratio of the printed times.
 
-    A speedup uses only the rounds that both variants have, but a variant's time uses all of its rounds. The note gives
-    the times over the common rounds.
+    A variant's time is over all its rounds, but a speedup is over the rounds that both variants have. If these differ,
+    the note gives the times over the common rounds.
     """
     if not any(variant.seconds for variant in result.variants):
         return ()
