@@ -17,7 +17,7 @@ _BLOCK = re.compile(r"^(\d*)(#|[-+](?=[\s-]|$)|=|(?<=\d)[.)](?=\s|$))")
 
 
 def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> str:
-    """Return the whole document; `name` is the run's name."""
+    """Return the report of a run as a Markdown document; `name` is the name of the run."""
     paragraphs = [f"# {escape(name)}"]
     if not measured:
         paragraphs.append("No case has a result.")
@@ -31,7 +31,7 @@ def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutco
 
 
 def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
-    """Return the paragraphs about one measured case."""
+    """Return the Markdown paragraphs about a measured case, with the outcomes of its expectations."""
     result = redact_invalid(result)
     paragraphs = [f"## {escape(view.title(result.case))}"]
     if warning := view.warning(result):
@@ -60,7 +60,7 @@ def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> lis
 
 
 def _notes(result: Result, *notes: str) -> list[str]:
-    """Return a bulleted list of notes, then a paragraph about the machine."""
+    """Return a bulleted list of `notes` and of the result's own notes, then a paragraph about the machine."""
     paragraphs = ["\n".join(f"- {escape(note)}" for note in (*notes, *result.notes))]
     if line := machine.describe(result.fingerprint):
         paragraphs.append(escape(line))
@@ -68,7 +68,7 @@ def _notes(result: Result, *notes: str) -> list[str]:
 
 
 def _compiled_section(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
-    """Return the paragraphs about cases that were compiled and not run."""
+    """Return the Markdown paragraphs about all cases that were compiled and not run."""
     results = [result for result, _ in cases]
     paragraphs = [f"## {escape(view.title(results[0].case, compiled_cases=True))}"]
     paragraphs += [escape(sentence) for sentence in targets.sentences(*results)]
@@ -76,7 +76,7 @@ def _compiled_section(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]
         paragraphs += _table_with_caption(table)
     paragraphs.append(_paragraph(targets.footnotes(results)))
     notes = [outcome.sentence for _, outcomes in cases for outcome in outcomes]
-    notes += [f"{targets.label(result)}: {note}" for result in results for note in result.notes]
+    notes += [f"{targets.case_label(result)}: {note}" for result in results for note in result.notes]
     if notes:
         paragraphs.append("\n".join(f"- {escape(note)}" for note in notes))
     if line := machine.describe(results[0].fingerprint):
@@ -90,12 +90,12 @@ def _table_with_caption(table: Table) -> list[str]:
 
 
 def _table(table: Table, *, first_heading: str = "") -> str:
-    """Return the table in Markdown, without its caption."""
+    """Return the table in Markdown, without its caption; `first_heading` replaces the heading of the first column."""
     headings = [column.name for column in table.columns]
     if first_heading:
         headings[0] = first_heading
-    right = {index for index, column in enumerate(table.columns) if column.number}
-    return markdown_table(headings, table.rows, right)
+    right_aligned = {index for index, column in enumerate(table.columns) if column.number}
+    return markdown_table(headings, table.rows, right_aligned)
 
 
 def _paragraph(texts: Iterable[str]) -> str:
@@ -127,7 +127,7 @@ def _cell(text: str) -> str:
 
 def escape(text: str) -> str:
     """Escape markup and HTML, so that Markdown shows exactly this text."""
-    # A backslash goes between the digits of a list item, if there are any (\1), and the markup (\2).
+    # Insert a backslash before the markup (\2), after the digits of a numbered list item, if there are any (\1).
     return _BLOCK.sub(r"\1\\\2", _inline(text))
 
 

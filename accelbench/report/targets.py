@@ -25,13 +25,14 @@ NOT_DIVIDED_TORCH = (
     "PyTorch's programs are not divided yet: workloads would have to do it before they make an optimizer."
 )
 NO_TIME = "nothing ran: no time of these programs is known, and none can be derived"
-KINDS = (
+COLLECTIVES = (
     ("all-reduce", "all_reduces", "all_reduce_bytes"),
     ("all-gather", "all_gathers", "all_gather_bytes"),
     ("reduce-scatter", "reduce_scatters", "reduce_scatter_bytes"),
     ("all-to-all", "all_to_alls", "all_to_all_bytes"),
     ("permute", "collective_permutes", "collective_permute_bytes"),
 )
+"""Name of each collective operation, and the fields with its number of calls and its bytes."""
 
 
 def is_compile_only(result: Result) -> bool:
@@ -40,13 +41,13 @@ def is_compile_only(result: Result) -> bool:
 
 
 def tables(results: Sequence[Result]) -> tuple[Table, ...]:
-    """Return all tables that are not empty."""
+    """Return the tables of a report on compiled programs, without empty ones."""
     all_tables = (memory(results), sizes(results), programs(results), largest_kernels(results))
     return tuple(table for table in all_tables if table is not None)
 
 
 def memory(results: Sequence[Result]) -> Table | None:
-    """Return a table of each program's peak memory, and whether it fits."""
+    """Return a table of each program's peak memory, and whether the program fits into the memory of its target."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -75,7 +76,7 @@ def memory(results: Sequence[Result]) -> Table | None:
 
 
 def sizes(results: Sequence[Result]) -> Table | None:
-    """Return a table of memory by kind, and of floating-point operations.
+    """Return a table of what each program keeps in memory, and of its floating-point operations.
 
     The column `reused` is the size of outputs that share memory with arguments.
     """
@@ -89,12 +90,12 @@ def sizes(results: Sequence[Result]) -> Table | None:
             texts = _NumberTexts(variant, compiled)
             rows.append((target, variant.name, *map(texts.size, fields), flops(variant)))
     table = make_table("Memory of one device, and floating-point operations of all", columns, rows)
-    # Without any number, only target and variant are left.
+    # If no number is known, only the columns target and variant are left.
     return table if table and len(table.columns) > KEY_COLUMNS else None
 
 
 def programs(results: Sequence[Result]) -> Table | None:
-    """Return a table of each program's operations, and of its compilation."""
+    """Return a table of what each program consists of, and of the time and memory that compiling took."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -112,14 +113,14 @@ def programs(results: Sequence[Result]) -> Table | None:
         texts = _NumberTexts(variant, compiled)
         contents = (texts.count("program_size"), texts.count("kernels"), texts.count("fusions"), collectives(variant))
         compiler = (compile_time(variant), texts.size("compile_peak_memory_bytes"))
-        if compiled.dispatched:  # as PyTorch's programs: no compiler took time or memory
+        if compiled.dispatched:  # PyTorch's operations are counted without a compiler, which took no time or memory
             compiler = ("", "")
         rows.append((target, variant.name, *contents, *compiler))
     return make_table("The program, each instruction once, and what compiling took", columns, rows)
 
 
 def largest_kernels(results: Sequence[Result]) -> Table | None:
-    """Return a table of the operations in each program's largest fused kernels."""
+    """Return a table of the largest fused kernels of each program: the operations that each computes."""
     columns = (TableColumn("target"), TableColumn("variant"), TableColumn("what one kernel computes", kind="sentence"))
     rows = (
         (target, variant.name, "; ".join(compiled.fused))
@@ -130,13 +131,13 @@ def largest_kernels(results: Sequence[Result]) -> Table | None:
 
 
 def sentences(*results: Result) -> tuple[str, ...]:
-    """Return the sentences about all programs, each once."""
+    """Return sentences about the compiled programs of these cases; a repeated sentence only once."""
     all_sentences = [sentence for result in results for sentence in _sentences(result)]
     return tuple(dict.fromkeys(all_sentences)) or ("Nothing was compiled.",)
 
 
 def _sentences(result: Result) -> Iterator[str]:
-    """Yield sentences about each program and each variant that was not compiled."""
+    """Yield sentences about each compiled program of a case, and about each variant that could not be compiled."""
     compiled_variants = {compiled.variant for compiled in result.compiled}
     for compiled in result.compiled:
         yield f"{compiled.headline}."
@@ -152,7 +153,7 @@ def _sentences(result: Result) -> Iterator[str]:
 
 
 def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return notes: how numbers were estimated, and that nothing was timed."""
+    """Return notes on compiled programs: how numbers were estimated, and that nothing was timed."""
     programs = [compiled for result in results for compiled in result.compiled]
     notes = []
     if any(compiled.estimates and not compiled.dispatched for compiled in programs):
@@ -162,15 +163,15 @@ def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
     return (*notes, NO_TIME)
 
 
-def label(result: Result) -> str:
-    """Return the target, followed by the case's swept parameters."""
+def case_label(result: Result) -> str:
+    """Label a compiled case with its target and its swept parameters."""
     swept = ", ".join(f"{name} {value}" for name, value in result.case.swept.items())
     target = result.case.accelerator.target or ""
     return f"{target}, {swept}" if swept else target
 
 
 def bar(used_bytes: int | None, device_bytes: int | None) -> str:
-    """Draw the used share of a device's memory: `██████░░░░░░ 50 %`, `████████████▶ 150 %`; empty if not known."""
+    """Draw the used share of a device's memory: `██████░░░░░░ 50 %`, `████████████▶ 150 %`; empty if unknown."""
     if used_bytes is None or not device_bytes:
         return ""
     filled_cells = round(BAR_WIDTH * used_bytes / device_bytes)
@@ -181,29 +182,29 @@ def bar(used_bytes: int | None, device_bytes: int | None) -> str:
 
 
 def collectives(variant: VariantResult) -> str:
-    """Return a program's collective operations with their bytes, as `2 all-reduce (4.19 MB)`; empty if not counted."""
+    """List a program's collective operations with their bytes: `2 all-reduce (4.19 MB)`; empty if not counted."""
     numbers = variant.numbers
     if numbers.collectives is None:
         return ""
     texts = []
-    for kind, count_field, bytes_field in KINDS:
+    for name, count_field, bytes_field in COLLECTIVES:
         if count := getattr(numbers, count_field):
-            texts.append(f"{count} {kind} ({figures.quantity(getattr(numbers, bytes_field) or 0, 'B')})")
+            texts.append(f"{count} {name} ({figures.quantity(getattr(numbers, bytes_field) or 0, 'B')})")
     if texts:
         return ", ".join(texts)
     return f"{numbers.collectives} others" if numbers.collectives else "none"
 
 
 def flops(variant: VariantResult) -> str:
-    """Return the number of floating-point operations of one call, as `26.8 G`; empty if not counted."""
+    """Format the number of floating-point operations of one call: `26.8 G`; empty if not counted."""
     flops_per_call = variant.numbers.flops_per_call
     if flops_per_call is None:
         return ""
-    return figures.quantity(flops_per_call, "").strip()  # below 1,000 there is no prefix, and a space at the end
+    return figures.quantity(flops_per_call, "").strip()  # without a prefix, below 1,000, a space is at the end
 
 
 def compile_time(variant: VariantResult) -> str:
-    """Format the median time of the compile phase; empty if there is none."""
+    """Format the median time of a variant's compile phase; empty if the variant did not compile."""
     phase_time = next((time for time in variant.phases if time.phase == "compile"), None)
     return figures.seconds(float(phase_time.median_seconds)) if phase_time else ""
 
@@ -216,29 +217,29 @@ class _NumberTexts:
         self._estimates = compiled.estimates
 
     def size(self, field: str) -> str:
-        """Format a number of bytes, after `≈` if it is an estimate."""
+        """Format the number of bytes in `field`, after `≈` if it is an estimate; empty if it is unknown."""
         value = self._numbers.value(field)
         if value is None:
             return ""
-        return f"{self._sign(field)}{figures.quantity(value, 'B') if value else '0 B'}"
+        return f"{self._estimate_sign(field)}{figures.quantity(value, 'B') if value else '0 B'}"
 
     def count(self, field: str) -> str:
-        """Format a count, after `≈` if it is an estimate."""
+        """Format the count in `field`, after `≈` if it is an estimate; empty if it is unknown."""
         value = self._numbers.value(field)
-        return "" if value is None else f"{self._sign(field)}{value:,}"
+        return "" if value is None else f"{self._estimate_sign(field)}{value:,}"
 
-    def _sign(self, field: str) -> str:
-        """Return `≈` if the number is an estimate, else an empty text."""
-        alias = type(self._numbers).model_fields[field].alias  # estimates have the names of the JSON document
-        return ESTIMATE if alias in self._estimates else ""
+    def _estimate_sign(self, field: str) -> str:
+        """Return `≈` if the number in `field` is an estimate, else an empty text."""
+        json_name = type(self._numbers).model_fields[field].alias  # the result lists estimates by their JSON names
+        return ESTIMATE if json_name in self._estimates else ""
 
 
 def _programs(results: Sequence[Result]) -> Iterator[tuple[str, VariantResult, CompiledVariant | None]]:
-    """Yield (label of the case, variant, program of the variant) for each variant of each case.
+    """Yield (label of the case, variant, compiled program of the variant) for each variant of each case.
 
     The program is None if the variant was not compiled.
     """
     for result in results:
         programs = {compiled.variant: compiled for compiled in result.compiled}
         for variant in result.variants:
-            yield label(result), variant, programs.get(variant.name)
+            yield case_label(result), variant, programs.get(variant.name)

@@ -70,12 +70,12 @@ class TerminalReport:
     """Show one case's result in the width of the console."""
 
     def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
-        """Keep the result without its invalid numbers."""
+        """Keep the result, but remove numbers that failed checks made invalid."""
         self.result = redact_invalid(result)
         self.expectations = expectations
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the report from the title to the notes."""
+        """Yield the parts of the report, from the title to the notes, for rich to print."""
         del console, options
         result = self.result
         yield Text(view.title(result.case), style="bold")
@@ -106,14 +106,17 @@ class TerminalReport:
 
 
 def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> RenderableType:
-    """Return the report of one case."""
+    """Return the report of one case, which was measured or only compiled."""
     if targets.is_compile_only(result):
         return Group(*_compile_only_report([(result, expectations)]))
     return TerminalReport(result, expectations)
 
 
 def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
-    """Return the table of observations, yellow where launches differ; the first row of each variant names it."""
+    """Return the table of observations; a value is yellow if launches differ in it.
+
+    The rows of a variant follow each other, so that only the first one shows the name of the variant.
+    """
     table = _table()
     table.add_column("variant", overflow="fold")
     table.add_column("observed", no_wrap=True)
@@ -128,7 +131,7 @@ def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
 
 
 def _phases(result: Result) -> Iterable[RenderableType]:
-    """Yield the table of phases; nothing if no variant reached a phase."""
+    """Yield the table of the phases of a launch; nothing if no variant reached a phase."""
     table = view.phase_table(result)
     if table is None:
         return
@@ -137,17 +140,17 @@ def _phases(result: Result) -> Iterable[RenderableType]:
 
 
 def _with_short_heading(column: TableColumn) -> TableColumn:
-    """Break a long heading at its hyphen, so that seven phases fit 80 columns."""
+    """Return the column with a line break in a long heading, so that the table of phases fits 80 characters."""
     if len(column.name) <= len("compile"):
         return column
     return replace(column, name=column.name.replace("-", "-\n"))
 
 
 def _detail_tables(result: Result) -> Iterable[RenderableType]:
-    """Yield the tables of slow calls, first calls and work."""
+    """Yield the tables below the verdict: the slowest calls, first calls, and work."""
     for table in (details.tail(result), details.first_calls(result), details.work(result, brief=True)):
         if table is not None:
-            # Use the caption as heading of the first column: above the table it would take another line.
+            # Use the caption as the heading of the first column, because it would take another line above the table.
             caption = table.caption.partition(" (")[0].lower()
             yield Padding(FittedTable(table, first_heading=caption), (0, 0, 1, 0))
 
@@ -168,14 +171,15 @@ class _Column:
         if not self.nowrap or not self.cells:
             return column_widths
         cell_widths = measure_renderables(console, options, self.cells)
-        # Cells stay on one line; the heading may break.
+        # The heading may break into lines, but each cell needs its whole text on one line.
         return Measurement(max(column_widths.minimum, cell_widths.maximum), column_widths.maximum)
 
 
-def distribute(columns: Sequence[Measurement], total_width: int) -> list[int]:
-    """Divide `total_width` characters among columns with these minimum and maximum widths; return a width for each.
+def distribute_width(columns: Sequence[Measurement], total_width: int) -> list[int]:
+    """Divide `total_width` characters among columns with these minimum and maximum widths; return the width of each.
 
-    Each column begins at its minimum. Then the narrowest column that is below its maximum gets the next character.
+    Each column begins with its minimum. The narrowest column that is below its maximum then gets one more character,
+    until none are left.
     """
     widths = [column.minimum for column in columns]
     for _ in range(total_width - sum(widths)):
@@ -190,12 +194,12 @@ class FittedTable:
     """Show a table in the width of the console; if words would have to be split, show each row as a list."""
 
     def __init__(self, table: TextTable, *, first_heading: str = "") -> None:
-        """Keep the table; `first_heading` replaces its first heading."""
+        """Keep the table; `first_heading` replaces the heading of its first column."""
         self.table = table
         self.first_heading = first_heading or table.columns[0].name
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table in the first of `LAYOUTS` that fits, else as lists."""
+        """Yield the table in the first of `LAYOUTS` that fits the width; if none fits, yield each row as a list."""
         may_draw_intervals = options.max_width >= MINIMUM_PLOT_WIDTH and any(self.table.intervals)
         for layout in LAYOUTS:
             if layout.draws_intervals and not may_draw_intervals:
@@ -205,12 +209,12 @@ class FittedTable:
             needed_width = sum(width.minimum if layout.may_break_lines else width.maximum for width in widths)
             available_width = options.max_width - layout.gap * (len(columns) - 1)
             if needed_width <= available_width:
-                yield self._rich_table(columns, distribute(widths, available_width), layout.gap)
+                yield self._rich_table(columns, distribute_width(widths, available_width), layout.gap)
                 return
-        yield from self._lists()
+        yield from self._rows_as_lists()
 
     def _rich_table(self, columns: Sequence[_Column], widths: Sequence[int], gap: int) -> RichTable:
-        """Return the table with columns of these widths: rich itself would choose widths that split words."""
+        """Return the table with columns of these widths, because rich itself would choose widths that split words."""
         table = _table(gap)
         for column, width in zip(columns, widths, strict=True):
             table.add_column(column.heading, justify="right" if column.number else "left", overflow="fold", width=width)
@@ -219,7 +223,7 @@ class FittedTable:
         return table
 
     def _columns(self, *, draws_intervals: bool) -> list[_Column]:
-        """Return the columns; if `draws_intervals`, one of them draws the intervals."""
+        """Return the columns of the table; if `draws_intervals`, add a column that draws the intervals."""
         columns = []
         for index, column in enumerate(self.table.columns):
             if draws_intervals and column.kind == "verdict":
@@ -231,7 +235,7 @@ class FittedTable:
         return columns
 
     def _drawn_intervals(self, verdict_index: int) -> tuple[Text, ...]:
-        """Draw each row's interval in the colour of its verdict."""
+        """Return a cell for each row that draws its interval, in the colour of its verdict."""
         axis = axis_for([bounds for bounds in self.table.intervals if bounds], PLOT_COLUMNS)
         verdict_column = self.table.columns[verdict_index]
         cells = []
@@ -240,29 +244,29 @@ class FittedTable:
             cells.append(Text(drawing, style=_style(verdict_column, row[verdict_index])))
         return tuple(cells)
 
-    def _lists(self) -> RenderResult:
-        """Yield each row as a list: its header, then its other cells."""
-        if self.first_heading != "variant":  # variants need no heading
+    def _rows_as_lists(self) -> RenderResult:
+        """Yield each row as a list, one cell per line, for a console that is too narrow for the table."""
+        if self.first_heading != "variant":  # names of variants need no heading
             yield Text(self.first_heading, style="dim")
         for header, *cells in self.table.rows:
             yield Text(header, style="bold")
             for column, text in zip(self.table.columns[1:], cells, strict=True):
                 if text:
-                    # Join a heading that was broken into lines.
+                    # A heading can contain line breaks, which a list does not need.
                     heading = column.name.replace("-\n", "-").replace("\n", " ")
                     yield Text.assemble("  ", (heading, "dim"), " ", (text, _style(column, text)))
 
 
 def _style(column: TableColumn, text: str) -> str:
-    """Return rich's style of a cell."""
+    """Return the style in which rich prints a cell with this text."""
     if column.kind == "verdict":
-        # A text that is no verdict says why there is none, as `invalid: parity`.
+        # Any other text says why there is no verdict, such as `invalid: parity`.
         return VERDICT_STYLES.get(text, BAD)
     return "dim" if column.kind == "aside" else ""
 
 
 def _outliers(result: Result) -> Iterable[RenderableType]:
-    """Yield a line about variants with severe outliers, if there are any."""
+    """Yield a line that counts the outliers of each variant with severe outliers; nothing without such variants."""
     texts = []
     for variant in result.variants:
         counts = variant.spread.block_outliers if variant.spread else None
@@ -273,7 +277,7 @@ def _outliers(result: Result) -> Iterable[RenderableType]:
 
 
 def _checks(result: Result) -> Iterable[RenderableType]:
-    """Yield the summary of the checks, then a line for each failure."""
+    """Yield the summary of the validity checks, then a line for each failed variant and each failed check."""
     mark, style = NEEDS_ROUNDS if certificate.only_needs_rounds(result) else MARKS[certificate.worst_outcome(result)]
     yield Text(f"{mark} {certificate.summary(result)}", style=style)
     yield from (Text(f"✗ {line}", style=BAD) for line in certificate.failure_lines(result))
@@ -285,14 +289,14 @@ def _remarks(result: Result) -> Iterable[RenderableType]:
 
 
 def _notes(result: Result) -> Iterable[RenderableType]:
-    """Yield the result's notes, then a line about the machine."""
+    """Yield a line for each note of the result, then a line that describes the machine."""
     yield from (Text(f"note: {note}", style="dim") for note in result.notes)
     if line := machine.describe(result.fingerprint):
         yield Text(line, style="dim")
 
 
 def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[RenderableType]:
-    """Yield a line for each expectation, marked by whether it is met."""
+    """Yield a line for each expectation, with a mark that says whether it was met."""
     for outcome in outcomes:
         mark, style = ("✓", "green") if outcome.outcome == "met" else ("✗", BAD)
         yield Text(f"{mark} {outcome.sentence}", style=style)
@@ -304,7 +308,7 @@ def _table(gap: int = 2) -> RichTable:
 
 
 def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> RenderableType:
-    """Return the reports of measured cases one below the other, then one report of all cases that were compiled."""
+    """Return the reports of all measured cases, then one report of all cases that were only compiled."""
     measured_reports: list[RenderableType] = []
     compiled_cases = []
     for result, outcomes in results:
@@ -320,7 +324,7 @@ def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> R
 
 
 def _compile_only_report(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> Iterable[RenderableType]:
-    """Yield the report of cases that were compiled for targets."""
+    """Yield one report of all cases that were compiled for targets and not run, part by part."""
     results = [result for result, _ in cases]
     yield Text(view.title(results[0].case, compiled_cases=True), style="bold")
     yield Text()
@@ -331,9 +335,9 @@ def _compile_only_report(cases: Sequence[tuple[Result, Sequence[ExpectationOutco
     yield from (Text(line, style="dim") for line in targets.footnotes(results))
     for result, outcomes in cases:
         if warning := view.warning(result):
-            yield Text(f"{targets.label(result)}: {warning}", style="bold yellow")
+            yield Text(f"{targets.case_label(result)}: {warning}", style="bold yellow")
         yield from _expectations(outcomes)
-        yield from (Text(f"note: {targets.label(result)}: {note}", style="dim") for note in result.notes)
+        yield from (Text(f"note: {targets.case_label(result)}: {note}", style="dim") for note in result.notes)
     if line := machine.describe(results[0].fingerprint):
         yield Text(f"compiled on {line}", style="dim")
 
@@ -347,7 +351,7 @@ class Axis:
     width: int
 
     def column(self, value: float) -> int:
-        """Return the index of the character for `value` on the logarithmic scale."""
+        """Return where a speedup is on the logarithmic axis, as the index of a character from 0 to `width` - 1."""
         position = math.log(value / self.low) / math.log(self.high / self.low)
         return min(self.width - 1, max(0, round(position * (self.width - 1))))
 

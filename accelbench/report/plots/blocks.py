@@ -28,12 +28,12 @@ def plot(
     *,
     quarantined: AbstractSet[int] = frozenset(),
 ) -> Plot | None:
-    """Draw the blocks of each variant's launches over the rounds, and shade discarded ones; None without a time.
+    """Draw the time of each block of each launch, in a panel for each variant; None if no variant has a time.
 
     Args:
         series: The launches, by variant.
-        name: The beginning of the SVG's ids.
-        quarantined: The numbers of the discarded rounds.
+        name: The beginning of the ids in the SVG.
+        quarantined: The numbers of the discarded rounds, which are shaded.
     """
     timed = {variant: launches for variant, launches in series.items() if any(launch.seconds for launch in launches)}
     if not timed:
@@ -41,10 +41,10 @@ def plot(
     rounds = sorted({launch.round for launches in timed.values() for launch in launches})
     logarithmic = any(max(values) > MAXIMUM_LINEAR_RATIO * min(values) for values in map(_values, timed.values()))
     launch_count = sum(len(launches) for launches in timed.values())
-    wide_maximum_dots = max(4, MAXIMUM_BLOCKS // launch_count)  # of one launch
+    wide_maximum_dots = max(4, MAXIMUM_BLOCKS // launch_count)  # for one launch
 
-    def make(width: int) -> "Figure":
-        """Draw the panels below each other."""
+    def make_figure(width: int) -> "Figure":
+        """Draw the panels of the variants below each other, in a figure of this width in pixels."""
         # Heights and margins are in pixels.
         maximum_dots = wide_maximum_dots if width == canvas.WIDE else wide_maximum_dots // 2
         height = PANEL * len(timed) + 44
@@ -56,21 +56,21 @@ def plot(
             _draw_panel(axes, launches, rounds, quarantined, maximum_dots)
             title_x = -54 / (width - 76)  # 54 pixels left of the axes; 76 = 62 + 14
             axes.set_title(variant, loc="left", fontsize=canvas.FONT_SIZE, weight="bold", x=title_x, pad=5)
-        # All panels have the same rounds: the last one has their labels.
+        # All panels have the same rounds: label them below the last panel only.
         _label_rounds(axes, rounds, maximum=8 if width == canvas.NARROW else 20)
         axes.set_xlabel("round (times are logarithmic)" if logarithmic else "round")
         return figure
 
-    return canvas.draw(name, _describe(timed), make)
+    return canvas.draw(name, _describe(timed), make_figure)
 
 
 def _label_rounds(axes: "Axes", rounds: Sequence[int], *, maximum: int) -> None:
-    """Label at most `maximum` rounds below the axes.
+    """Write at most `maximum` numbers of rounds below the axes.
 
-    `rounds[i]` is drawn from x = i to x = i + 1.
+    `rounds[i]` is drawn from x = i to x = i + 1, and its number is in the middle.
     """
-    every = math.ceil(len(rounds) / maximum)
-    positions = [index + 0.5 for index in range(0, len(rounds), every)]
+    interval = math.ceil(len(rounds) / maximum)  # label each round, or every second one, and so on
+    positions = [index + 0.5 for index in range(0, len(rounds), interval)]
     scale.set_ticks(axes, positions, lambda position: str(rounds[int(position)]))
     axes.tick_params(axis="x", length=0)
 
@@ -84,14 +84,14 @@ def _draw_panel(
 ) -> None:
     """Draw a variant's launches side by side, one in each round: blocks as dots, the launch's time as a line.
 
-    At most `maximum_dots` of a launch are drawn; those of rounds in `quarantined` are grey.
+    At most `maximum_dots` blocks of a launch are drawn. Launches of rounds in `quarantined` are grey.
     """
     values = _values(launches)
     low, high = min(values), max(values)
     axes.set(xlim=(0, len(rounds)))
     _set_vertical_limits(axes, low, high)
     _draw_rounds(axes, rounds, quarantined)
-    # Coordinates x and y by colour: one line draws all dots of a colour.
+    # Collect the coordinates x and y by colour, so that one call draws all dots of a colour.
     dots: dict[Ink, tuple[list[float], list[float]]] = {Ink.SERIES_1: ([], []), Ink.GREY: ([], [])}
     for launch in launches:
         left = rounds.index(launch.round)
@@ -116,7 +116,7 @@ def _draw_panel(
 
 
 def _set_vertical_limits(axes: "Axes", low: float, high: float) -> None:
-    """Show the values from `low` to `high`; 12 % of the axis, and at least 0.2 % of a value, stay free at both ends."""
+    """Limit the y axis to `low` ... `high`, plus a margin of 12 % of this range, and at least 0.2 % of a value."""
     if axes.get_yscale() == "log":
         factor = max((high / low) ** 0.12, 1.002)
         axes.set(ylim=(low / factor, high * factor))
@@ -126,7 +126,7 @@ def _set_vertical_limits(axes: "Axes", low: float, high: float) -> None:
 
 
 def _draw_rounds(axes: "Axes", rounds: Sequence[int], quarantined: AbstractSet[int]) -> None:
-    """Draw a line between two rounds, and shade discarded rounds."""
+    """Draw vertical lines that separate the rounds, and shade the rounds in `quarantined`, which are discarded."""
     for left, round_number in enumerate(rounds):
         if left > 0:
             axes.axvline(left, color=Ink.RULE.value, linewidth=0.5)
@@ -135,9 +135,10 @@ def _draw_rounds(axes: "Axes", rounds: Sequence[int], quarantined: AbstractSet[i
 
 
 def _dot_coordinates(launch: LaunchSeries, left: int, maximum_dots: int) -> tuple[list[float], list[float]]:
-    """Return the coordinates x and y of a line that draws a dot for each block of a launch.
+    """Return coordinates x and y with which one line draws a dot for each block of a launch.
 
-    The launch is drawn from x = `left` to `left` + 1. A line of zero length with round ends is a dot, NaN is a gap.
+    A dot is a piece of the line with no length and round ends; NaN makes a gap to the next piece. The launch is drawn
+    from x = `left` to `left` + 1.
     """
     xs, ys = [], []
     for index in sample_indices(launch.seconds, maximum_dots):
@@ -149,18 +150,18 @@ def _dot_coordinates(launch: LaunchSeries, left: int, maximum_dots: int) -> tupl
 
 
 def _values(launches: Sequence[LaunchSeries]) -> list[float]:
-    """Return the seconds of all blocks of the launches in one list."""
+    """Return the times of all blocks of the launches in one list."""
     return [seconds for launch in launches for seconds in launch.seconds]
 
 
 def sample_indices(values: Sequence[float], maximum: int) -> list[int]:
-    """Choose at most `maximum` values, 2 or more, and return their indices.
+    """Return the indices of at most `maximum` values, so that a plot of them looks like a plot of all values.
 
-    The smallest and the largest value are always among them.
+    The smallest and the largest value are always among them. `maximum` must be at least 2.
     """
     if len(values) <= maximum:
         return list(range(len(values)))
-    parts = maximum // 2  # each part of the values keeps its smallest and its largest one
+    parts = maximum // 2  # choose the smallest and the largest value of each part
     indices: set[int] = set()
     for part in range(parts):
         first, end = part * len(values) // parts, (part + 1) * len(values) // parts
@@ -169,13 +170,13 @@ def sample_indices(values: Sequence[float], maximum: int) -> list[int]:
     return sorted(indices)
 
 
-def _describe(timed: Mapping[str, Sequence[LaunchSeries]]) -> str:
-    """Describe the plot in words: the range of each variant's times."""
+def _describe(launches_by_variant: Mapping[str, Sequence[LaunchSeries]]) -> str:
+    """Describe the plot for readers who do not see it: the range of each variant's times."""
     ranges = []
-    for variant, launches in timed.items():
+    for variant, launches in launches_by_variant.items():
         values = _values(launches)
         count = f"{len(launches)} launches"
         ranges.append(f"{variant} {figures.seconds(min(values))} to {figures.seconds(max(values))} ({count})")
-    has_blocks = all(launch.has_blocks for launches in timed.values() for launch in launches)
+    has_blocks = all(launch.has_blocks for launches in launches_by_variant.values() for launch in launches)
     subject = "of every block" if has_blocks else "of launches"
     return f"Time per step {subject}, in run order: {'; '.join(ranges)}."

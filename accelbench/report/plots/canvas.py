@@ -53,8 +53,8 @@ class Ink(Enum):
     PAPER = "#010030"
 
     @property
-    def variable(self) -> str:
-        """Return the name of this colour's variable in the page's style sheet."""
+    def css_variable(self) -> str:
+        """Return the name of the CSS variable with this colour in the page's style sheet: `--series-1`."""
         return f"--{self.name.lower().replace('_', '-')}"
 
 
@@ -64,7 +64,7 @@ DASHES = ("solid", (0, (5, 2)), (0, (1, 1.5)))
 
 
 def series_style(index: int) -> tuple[str, Any]:
-    """Return the colour and matplotlib's line style of the series with this index, from 0."""
+    """Return the colour and the line style that distinguish the series with this index, from 0, in a plot."""
     colour = SERIES[index % len(SERIES)].value
     dashes = DASHES[index // len(SERIES) % len(DASHES)]
     return colour, dashes
@@ -80,24 +80,24 @@ class Plot:
     description: str
 
 
-def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
-    """Draw a plot in two widths; `make` draws the figure for a width in pixels.
+def draw(name: str, description: str, make_figure: Callable[[int], "Figure"]) -> Plot:
+    """Draw a plot in two widths, for desktops and phones; `make_figure` draws it for a width in pixels.
 
-    The SVG's ids begin with `name`, because they must be unique on the page.
+    The ids in the SVG begin with `name`, because they must be unique on the page.
     """
-    with _settings():
-        wide = _to_svg(make(WIDE), f"{name}-{WIDE}", description)
-        narrow = _to_svg(make(NARROW), f"{name}-{NARROW}", description)
+    with _matplotlib_settings():
+        wide = _to_svg(make_figure(WIDE), f"{name}-{WIDE}", description)
+        narrow = _to_svg(make_figure(NARROW), f"{name}-{NARROW}", description)
     return Plot(name=name, wide=wide, narrow=narrow, description=description)
 
 
 def standalone(plot: Plot) -> str:
-    """Return the wide drawing as an SVG file with the page's colours."""
+    """Return the wide drawing as the text of an SVG file, which has the colours of the page's style sheet."""
     css = files("accelbench.report").joinpath("page", "report.css").read_text(encoding="utf-8")
     colours = css[: css.index("* {")]  # the style sheet begins with the definitions of the colours
     style = f"<style>{colours}text {{ font-family: var(--font) }}</style>"
     root = '<svg xmlns="http://www.w3.org/2000/svg" style="background: var(--paper)" '
-    # The first `><` ends the tag `<svg ...>`: the style follows it.
+    # Insert the style after the tag `<svg ...>`, which the first `><` ends.
     return plot.wide.replace("<svg ", root, 1).replace("><", f">{style}<", 1) + "\n"
 
 
@@ -110,7 +110,7 @@ def figure(width: int, height: float) -> "Figure":
 
 
 def place(target: "Figure", *, left: float, top: float, right: float, bottom: float) -> "Axes":
-    """Add axes to the figure at these margins, in pixels."""
+    """Add axes to the figure, which leave these margins in pixels free at its edges."""
     width, height = target.get_size_inches() * POINTS_PER_INCH
     axes = target.add_axes(
         (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
@@ -124,13 +124,13 @@ def place(target: "Figure", *, left: float, top: float, right: float, bottom: fl
 
 
 def text_width(text: str) -> float:
-    """Return an upper estimate of a text's width in pixels."""
-    # Most fonts need less than 0.62 of their size for an average character.
+    """Estimate the width of a text in pixels, rather too wide, because the reader's font is unknown."""
+    # In most fonts, an average character is narrower than 0.62 of the font size.
     return 0.62 * FONT_SIZE * len(text)
 
 
-def _settings() -> AbstractContextManager[None]:
-    """Return a context in which matplotlib draws the same on every machine."""
+def _matplotlib_settings() -> AbstractContextManager[None]:
+    """Return a context manager, in which matplotlib draws the same on every machine."""
     import matplotlib as mpl
 
     return mpl.rc_context(
@@ -151,7 +151,7 @@ def _settings() -> AbstractContextManager[None]:
 
 
 def _to_svg(drawing: "Figure", name: str, description: str) -> str:
-    """Return the drawing as SVG for a page."""
+    """Return the drawing as SVG for an HTML page; see `_adapt_to_page` for `name` and `description`."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
@@ -163,21 +163,21 @@ def _to_svg(drawing: "Figure", name: str, description: str) -> str:
 def _adapt_to_page(root: ET.Element, name: str, description: str) -> str:
     """Return the SVG as text, with the page's colours and font, and with ids that begin with `name`.
 
-    `description` is for readers who do not see the drawing.
+    `description` becomes the label that screen readers read aloud.
     """
     _remove_metadata(root)
     referenced_ids: set[str] = set()
     for element in root.iter():
         element.tag = element.tag.removeprefix(SVG)  # HTML needs no XML namespace
         referenced_ids |= _rename_references(element, name)
-        # A rotation by 0 degrees does nothing.
+        # Remove rotations by 0 degrees, which do nothing.
         if element.get("transform", "").startswith("rotate(-0 "):
             del element.attrib["transform"]
         if (path := element.get("d")) is not None:
             element.set("d", re.sub(r"-?\d+\.\d+", _round_to_tenths, path))
         if (style := element.get("style")) is not None:
             element.set("style", _page_style(style))
-    # Rename the ids that something refers to, and remove the others.
+    # Rename the ids that an element refers to, and remove the others.
     for element in root.iter():
         original_id = element.attrib.pop("id", None)
         if original_id in referenced_ids:
@@ -187,11 +187,11 @@ def _adapt_to_page(root: ET.Element, name: str, description: str) -> str:
     root.set("role", "img")
     root.set("aria-label", description)
     text = ET.tostring(root, encoding="unicode")
-    return re.sub(r">\s+<", "><", text)  # white space between elements
+    return re.sub(r">\s+<", "><", text)  # remove white space between elements
 
 
 def _remove_metadata(root: ET.Element) -> None:
-    """Remove matplotlib's metadata and style sheet."""
+    """Remove the metadata and the style sheet that matplotlib writes into an SVG."""
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in {f"{SVG}metadata", f"{SVG}style"}:
@@ -204,7 +204,7 @@ def _round_to_tenths(match: re.Match[str]) -> str:
 
 
 def _rename_references(element: ET.Element, name: str) -> set[str]:
-    """Prefix the ids that this element refers to; return the original ids."""
+    """Prefix the ids that this element refers to with `name`; return the ids without the prefix."""
     original_ids = set()
     link = element.attrib.pop(LINK, "")
     if target_id := link.removeprefix("#"):
@@ -218,7 +218,7 @@ def _rename_references(element: ET.Element, name: str) -> set[str]:
 
 
 def _page_style(style: str) -> str:
-    """Replace placeholder colours by CSS variables, and remove the font."""
+    """Adapt an element's CSS to the page: replace placeholder colours by CSS variables, and remove the font."""
     for ink in Ink:
-        style = style.replace(ink.value, f"var({ink.variable})")
+        style = style.replace(ink.value, f"var({ink.css_variable})")
     return re.sub(r"font-family: [^;]*; ?", "", style)

@@ -28,7 +28,10 @@ STACKED_ROW = 46
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw the speedups of one case with their intervals; None if there is no interval. Ids begin with `name`."""
+    """Draw the speedups of a case with their intervals; None without an interval.
+
+    The ids in the SVG begin with `name`.
+    """
     rows = view.compared_rows(result)
     intervals = [row.bounds for row in rows if row.bounds]
     if not intervals:
@@ -43,10 +46,9 @@ def plot(result: Result, name: str) -> Plot | None:
     names_width = max(canvas.text_width(row.name) for row in rows)
     findings_width = max(map(canvas.text_width, findings))
 
-    def make(width: int) -> "Figure":
-        """Draw a row for each variant: name, interval and verdict."""
-        # Heights and margins are in pixels.
-        # Texts are beside the intervals, or above them if there is not enough space.
+    def make_figure(width: int) -> "Figure":
+        """Draw a row for each variant, with name, interval and verdict, in a figure of this width in pixels."""
+        # Heights and margins are in pixels. Texts are next to the intervals, or above them without enough space.
         stacked = names_width + findings_width > MAXIMUM_TEXT_SHARE * width
         left, right = (8, 8) if stacked else (names_width + 16, findings_width + 16)
         row_height = STACKED_ROW if stacked else ROW
@@ -66,22 +68,25 @@ def plot(result: Result, name: str) -> Plot | None:
         axes.set_xlabel("speedup (logarithmic)")
         return figure
 
-    return canvas.draw(name, describe(result), make)
+    return canvas.draw(name, describe(result), make_figure)
 
 
 def _finding(row: view.VariantRow) -> str:
-    """Return `2.04x (2.01 to 2.07) faster`, or only the verdict."""
+    """Return the text next to an interval: `2.04x (2.01 to 2.07) faster`; without an interval, only the verdict."""
     if row.bounds:
         return f"{row.speedup} ({row.interval}) {row.verdict}"
     return row.verdict or "not compared"
 
 
 def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, y: float, stacked: bool) -> None:
-    """Write the variant's name at the left and its finding at the right, in the axes if `stacked`, else beside."""
+    """Write a variant's name at the left and its finding at the right.
+
+    The texts are inside the axes if `stacked`, else next to them. `y` is their vertical position.
+    """
     ink, _ = VERDICTS.get(row.verdict, (Ink.BAD, ""))
 
     def write(text: str, x: float, offset_points: float, **style: Any) -> None:
-        """Write a text at `x`, from 0 (left end) to 1 (right end), moved to the right by `offset_points`."""
+        """Write a text at `x`, from 0 (left end of the axes) to 1 (right end), shifted right by `offset_points`."""
         axes.annotate(
             text, (x, y), xycoords=axes.get_yaxis_transform(), xytext=(offset_points, 0),
             textcoords="offset points", va="center", annotation_clip=False, **style,
@@ -96,7 +101,7 @@ def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, y: float, 
 
 
 def _draw_interval(axes: "Axes", row: view.VariantRow, *, y: float) -> None:
-    """Draw the interval as a bar and the estimate as a marker."""
+    """Draw a variant's interval as a bar, and its estimated speedup as a marker, at the height `y`."""
     if row.bounds is None:
         return
     ink, marker = VERDICTS.get(row.verdict, (Ink.BAD, "o"))
@@ -106,7 +111,7 @@ def _draw_interval(axes: "Axes", row: view.VariantRow, *, y: float) -> None:
 
 
 def _label_alignment(low: float, high: float) -> str:
-    """Return the alignment that keeps a label at 1 inside the axis."""
+    """Return the horizontal alignment with which a label at x = 1 stays inside an axis from `low` to `high`."""
     position = math.log(1 / low) / math.log(high / low)  # from 0 (left end) to 1 (right end)
     if position < 0.3:  # noqa: PLR2004 - near the left end
         return "left"
@@ -116,7 +121,7 @@ def _label_alignment(low: float, high: float) -> str:
 
 
 def describe(result: Result) -> str:
-    """Describe the plot in words."""
+    """Describe the plot for readers who do not see it: the speedup, interval and verdict of each variant."""
     findings = []
     for row in view.compared_rows(result):
         speedup = f"{row.speedup}, {row.interval}, " if row.bounds else ""

@@ -44,7 +44,7 @@ class Curve:
     """Seconds per step: the baseline's and the variant's."""
 
     def speedup(self, steps: float) -> float:
-        """Return the speedup after this number of steps, first call included; NaN if a total time is not above 0."""
+        """Return the speedup of the first `steps` steps, first call included; NaN if a total time is not above 0."""
         baseline_first, variant_first = self.first_seconds
         baseline_step, variant_step = self.step_seconds
         baseline_total = baseline_first + steps * baseline_step
@@ -53,13 +53,13 @@ class Curve:
 
 
 def curves(result: Result) -> tuple[Curve, ...]:
-    """Return the curves of all comparisons that have one."""
+    """Return a curve for each comparison whose times are known and whose first calls differ."""
     candidates = (_curve(comparison, result) for comparison in result.comparisons)
     return tuple(curve for curve in candidates if curve is not None)
 
 
 def _curve(comparison: Comparison, result: Result) -> Curve | None:
-    """Return the curve of a comparison; None if a time is not known, or the first call costs nothing more."""
+    """Return the curve of a comparison; None if times are unknown, or if first calls take about equally long."""
     pays_back = comparison.pays_back
     if pays_back is None or abs(float(pays_back.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return None
@@ -86,8 +86,8 @@ def plot(result: Result, name: str) -> Plot | None:
     low = min([1.0, *known_speedups]) / 1.3
     high = max([1.0, *known_speedups]) * 1.3
 
-    def make(width: int) -> "Figure":
-        """Draw the curves, the points where variants pay back, and a legend."""
+    def make_figure(width: int) -> "Figure":
+        """Draw the curves, the steps at which variants pay back, and a legend, in a figure of this width in pixels."""
         # Heights and margins are in pixels.
         legend_columns = 2 if width == canvas.NARROW else 4
         legend_height = 22 * math.ceil(len(drawn_curves) / legend_columns) + 30
@@ -124,11 +124,11 @@ def plot(result: Result, name: str) -> Plot | None:
         )  # fmt: skip
         return figure
 
-    return canvas.draw(name, describe(result), make)
+    return canvas.draw(name, describe(result), make_figure)
 
 
 def _last_step(drawn_curves: Sequence[Curve]) -> float:
-    """Return the step at which the axis ends, well after all steps at which variants pay back."""
+    """Return the step at which the x axis ends: well after the last step at which a variant pays back."""
     steps = [step for curve in drawn_curves for step in (curve.pays_back.steps, curve.pays_back.upper) if step]
     last_payback_step = max(steps, default=0)
     return min(MAXIMUM_AXIS_STEPS, max(MINIMUM_AXIS_STEPS, last_payback_step * AXIS_FACTOR))
@@ -143,7 +143,7 @@ def _draw_payback(axes: "Axes", pays_back: Payback, colour: str, last_step: floa
 
     if pays_back.steps is None:
         return
-    # An interval without an end goes on to the end of the axis.
+    # Draw an interval without an upper end up to the end of the axis.
     lower, upper = pays_back.lower or 1, min(pays_back.upper or last_step, last_step)
     offset = ScaledTranslation(0, -offset_pixels / canvas.POINTS_PER_INCH, axes.figure.dpi_scale_trans)
     axes.plot(
@@ -154,7 +154,7 @@ def _draw_payback(axes: "Axes", pays_back: Payback, colour: str, last_step: floa
 
 
 def _format_steps(value: float) -> str:
-    """Format a number of steps, as `10 k` for 10,000."""
+    """Format a number of steps with a metric prefix: `10 k` for 10,000."""
     power_of_1000 = max(0, min(4, math.floor(math.log10(value)) // 3))
     if power_of_1000 == 0:
         return f"{value:g}"
@@ -162,7 +162,7 @@ def _format_steps(value: float) -> str:
 
 
 def describe(result: Result) -> str:
-    """Describe in words when each variant pays back, and its final speedup."""
+    """Describe the plot for readers who do not see it: when each variant pays back, and its speedup in the long run."""
     answers, long_run_speedups = [], []
     for curve in curves(result):
         answers.append(f"{curve.variant} pays back {details.payback_text(curve.pays_back, result.unit)}")

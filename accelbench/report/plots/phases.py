@@ -28,7 +28,10 @@ LEGEND_ROW = 22
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw the median seconds of each phase of each variant as bars."""
+    """Draw the median time of each phase of a launch, in a bar for each variant; None if no phase was reached.
+
+    The ids in the SVG begin with `name`.
+    """
     rows = {
         variant.name: {time.phase: float(time.median_seconds) for time in variant.phases}
         for variant in view.baseline_first(result)
@@ -39,8 +42,8 @@ def plot(result: Result, name: str) -> Plot | None:
     phases = view.reached_phases(result)
     longest_seconds = max(sum(times.values()) for times in rows.values())
 
-    def make(width: int) -> "Figure":
-        """Draw a bar for each variant, with a colour for each phase."""
+    def make_figure(width: int) -> "Figure":
+        """Draw a bar for each variant, with a colour for each phase, in a figure of this width in pixels."""
         from matplotlib.patches import Patch
 
         # Heights and margins are in pixels.
@@ -70,7 +73,7 @@ def plot(result: Result, name: str) -> Plot | None:
         )  # fmt: skip
         return figure
 
-    return canvas.draw(name, _describe(rows), make)
+    return canvas.draw(name, _describe(rows), make_figure)
 
 
 def _format_seconds(value: float) -> str:
@@ -78,7 +81,7 @@ def _format_seconds(value: float) -> str:
 
 
 def _describe(rows: dict[str, dict[Phase, float]]) -> str:
-    """Describe the plot in words: how long each variant takes until its first step is done.
+    """Describe the plot for readers who do not see it: how long each variant takes until its first step is done.
 
     `rows` has the seconds of each phase, by variant.
     """

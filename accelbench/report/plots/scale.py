@@ -14,12 +14,12 @@ _MINIMUM_LOG_RATIO = 1.6
 
 
 def log_ticks(low: float, high: float, maximum: int) -> list[float]:
-    """Return at most `maximum` round numbers for a logarithmic axis."""
+    """Return at most `maximum` round numbers from `low` to `high` as ticks of a logarithmic axis."""
     if high / low < _MINIMUM_LOG_RATIO:
         return _even_ticks(low, high, maximum)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     best_ticks: list[float] = []
-    # Take as many ticks for each power of ten as fit.
+    # Increase the number of ticks for each power of ten as long as there are not too many.
     for digits in _DIGITS_OF_TICKS:
         candidates = [digit * 10.0**power for power in powers for digit in digits]
         ticks = [tick for tick in candidates if low <= tick <= high]
@@ -34,8 +34,8 @@ def log_ticks(low: float, high: float, maximum: int) -> list[float]:
 
 
 def linear_ticks(high: float, maximum: int) -> list[float]:
-    """Return 0 and at most `maximum` other round numbers up to `high`."""
-    just_above_zero = high * 1e-9  # so that `_even_ticks` does not return 0 too
+    """Return 0 and at most `maximum` other round numbers up to `high` as ticks of a linear axis."""
+    just_above_zero = high * 1e-9  # begin above 0, because 0 would count as one of the `maximum` numbers
     return [0.0, *_even_ticks(just_above_zero, high, maximum)]
 
 
@@ -47,7 +47,7 @@ def _even_ticks(low: float, high: float, maximum: int) -> list[float]:
             step = digit * 10.0**exponent
             multiples = range(math.ceil(low / step), math.floor(high / step) + 1)
             if len(multiples) <= maximum:
-                # The multiplication has rounding errors: keep 12 digits after the step's first digit.
+                # Remove the rounding errors of the multiplication: keep 12 digits after the step's first digit.
                 return [round(multiple * step, 12 - exponent) for multiple in multiples]
     return []  # not reached: the largest step has at most `maximum` multiples
 
@@ -57,10 +57,10 @@ def format_ratio(value: float) -> str:
     return f"{value:,.10g}x"
 
 
-def set_ticks(axes: "Axes", ticks: Sequence[float], label: Callable[[float], str], *, which: str = "x") -> None:
-    """Set the ticks of an axis, and remove its minor ticks."""
+def set_ticks(axes: "Axes", ticks: Sequence[float], format_tick: Callable[[float], str], *, which: str = "x") -> None:
+    """Set the ticks of the axis `which` (x or y) and their labels, and remove its minor ticks."""
     from matplotlib.ticker import NullLocator
 
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_minor_locator(NullLocator())
-    axis.set_ticks(list(ticks), labels=[label(tick) for tick in ticks])
+    axis.set_ticks(list(ticks), labels=[format_tick(tick) for tick in ticks])
