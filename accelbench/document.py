@@ -33,13 +33,10 @@ def decimal_string(value: float, digits: int = 6) -> str:
 
 
 def round_to_digits(digits: int) -> BeforeValidator:
-    """Return a pydantic validator that turns a number into a decimal string with `digits` significant digits.
-
-    The validator does not change values of other types: the checks of the field accept a decimal string and refuse the
-    others.
-    """
+    """Return a pydantic validator that turns a number into a decimal string with `digits` significant digits."""
 
     def round_number(value: Any) -> Any:
+        """Convert a number; leave any other value to the field's own checks, which accept only decimal strings."""
         return decimal_string(value, digits) if isinstance(value, int | float) else value
 
     return BeforeValidator(round_number)

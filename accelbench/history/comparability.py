@@ -42,7 +42,7 @@ class Entry:
     """Value of a side without the entry; empty: it was not recorded."""
 
     def applies_to(self, name: str) -> bool:
-        """Return True if this entry has the name, or is a prefix (which ends with a dot) of it."""
+        """Return True if `name` is the name of this entry or, for an entry such as `device.`, begins with its name."""
         return name == self.name or (self.name.endswith(".") and name.startswith(self.name))
 
 
@@ -139,7 +139,7 @@ class Difference:
         return recorded_by_both or len(self.before) > 1 or len(self.after) > 1
 
     def is_allowed_by(self, names: Collection[str]) -> bool:
-        """Return True if `names` contains this entry or its group, and differences of this group can be allowed."""
+        """Return True if `names` allow this difference, by its name or its group; some groups cannot be allowed."""
         return self.group not in NEVER and (self.name in names or self.group in names)
 
     @property
@@ -163,7 +163,7 @@ def find_entry(name: str) -> Entry:
 
 
 def comparable_entries(result: Result) -> dict[str, str]:
-    """Return what two results must have in common to be compared: settings and fingerprint, as text by name."""
+    """Return the settings and fingerprint entries in which two results may differ, as text by name."""
     case = result.case
     settings = {"unit": result.unit}
     settings |= _settings(case, {*NOT_COMPARED[Case], "parameters", "variants", "measurement", "accelerator"})

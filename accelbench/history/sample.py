@@ -68,6 +68,7 @@ def short_label(key: CaseKey, keys: Collection[CaseKey]) -> str:
 
 
 def _format_parameters(parameters: Iterable[tuple[str, str]]) -> str:
+    """Return parameters and their values as text: `size 512, depth 4`."""
     return ", ".join(f"{name} {value}" for name, value in parameters)
 
 

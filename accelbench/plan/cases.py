@@ -93,7 +93,7 @@ def plan_case(run: BenchmarkRun, index: int, platform: str = "cpu", price_per_ho
 
 
 def case_names(run: BenchmarkRun) -> tuple[str, ...]:
-    """Return the names of a run's cases, in order; raises as `case_indices`."""
+    """Return the names of a run's cases, in order; raise TooManyCasesError as `case_indices` does."""
     return tuple(_name_case(*_combination(run, index)) for index in case_indices(run))
 
 

@@ -34,7 +34,7 @@ class Taint:
     effect: str
 
     def __str__(self) -> str:
-        """Return the taint as `kubectl taint` takes it."""
+        """Return the taint in the form that `kubectl taint` takes: `key=value:NoSchedule`."""
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
@@ -111,7 +111,7 @@ def resources_without_profile(profiles: Iterable[Profile], nodes: Iterable[Node]
 
 
 def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit for each label that the profile requires of a node and that this node lacks or has differently."""
+    """Yield a misfit for each node label that the profile requires and this node lacks, or has with another value."""
     for key, selected_value in profile.node_labels.items():
         value = node.labels.get(key)
         if value is None:
@@ -129,7 +129,7 @@ def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iter
 
 
 def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
-    """Return True if the toleration matches the taint, as in Kubernetes: without a key (an effect) it matches any."""
+    """Return True if the toleration matches the taint; a toleration without a key or an effect matches any."""
     matches_key = toleration.key in {None, taint.key}
     matches_value = toleration.operator == "Exists" or (toleration.value or "") == taint.value
     matches_effect = toleration.effect in {None, taint.effect}
@@ -139,7 +139,7 @@ def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
 def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
     """Yield a misfit for each resource of which the node offers too little, or other pods leave too little.
 
-    The cause of the latter is `occupied`, because these pods will end.
+    The second kind of misfit has the cause `occupied`, because the other pods will end.
     """
     for name, amount in requests.items():
         offered = node.allocatable.get(name, Decimal(0))
@@ -164,7 +164,7 @@ def _claim_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
 
 
 def _exclusion_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit if the node already has a case, and this or the profile's case must have a node to itself."""
+    """Yield a misfit if the node has a case, and that case or a case of this profile must have its node to itself."""
     if node.exclusive:
         yield Misfit("occupied", "a case has it to itself")
     elif profile.takes_whole_node and node.cases:

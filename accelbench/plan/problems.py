@@ -27,7 +27,7 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
 
 
 def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Return the problems of the run's variants, without those of parameters, sweep and expectations."""
+    """Return the problems of a run's variants; do not check its parameters, sweep and expectations."""
     return _check_workload(run, _check_variants)
 
 

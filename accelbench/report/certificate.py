@@ -10,7 +10,7 @@ from accelbench.validity.check import CaseCheck, ValidityCheck, remedy_for
 
 
 def failed_checks(result: Result) -> tuple[Check, ...]:
-    """Return the checks that failed."""
+    """Return the checks in a result's certificate that failed."""
     return _with_outcome(result, "failed")
 
 

@@ -79,14 +79,14 @@ def payback_text(payback: Payback, unit: str) -> str:
 
 
 def _interval_of_steps(payback: Payback) -> str:
-    """Return the interval of a number of steps, ` (1,180 to 1,310)`; empty without two different ends."""
+    """Return the interval of a number of steps, ` (1,180 to 1,310)`; empty unless both ends are known and differ."""
     if payback.lower is None or payback.upper is None or payback.lower == payback.upper:
         return ""
     return f" ({figures.count(payback.lower)} to {figures.count(payback.upper)})"
 
 
 def _first_call_time(phases: Iterable[PhaseTime]) -> str:
-    """Format the time of the first call: the median times of compiling and of the first step; empty without both."""
+    """Format the time of the first call: median time of compiling plus that of the first step; empty without either."""
     seconds = [float(time.median_seconds) for time in phases if time.phase in FIRST_CALL]
     return view.phase_seconds(sum(seconds)) if seconds else ""
 

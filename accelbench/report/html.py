@@ -322,7 +322,7 @@ def overview_table(results: Sequence[Result]) -> Table | None:
 
 
 def case_label(result: Result) -> str:
-    """Label a case with its swept parameters, `size 256, depth 4`; without them with all parameters, or its name."""
+    """Label a case with its swept parameters, `size 256, depth 4`, else with all parameters, else with its name."""
     parameters = result.case.swept or result.case.parameters
     return ", ".join(f"{name} {value}" for name, value in parameters.items()) or result.case.name
 
@@ -334,7 +334,7 @@ def _cell(comparison: Comparison) -> str:
 
 
 def _outcome(comparison: Comparison) -> str:
-    """Return the outcome of a comparison in a word: its verdict, `noisy`, `invalid`, or `not compared`."""
+    """Return the outcome of a comparison: its verdict, `noisy`, `invalid`, or `not compared`."""
     if comparison.noisy:
         return "noisy"
     if comparison.invalid:

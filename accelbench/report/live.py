@@ -76,7 +76,7 @@ class Display(Protocol):
 
 
 def display(console: Console, clock: Clock = time.monotonic) -> Display:
-    """Return a table if the terminal can redraw it, else lines."""
+    """Return a display of the progress of a run: a live table if the terminal can redraw it, else printed lines."""
     return LiveTable(console, clock) if console.is_terminal and not console.is_dumb_terminal else Lines(console)
 
 
@@ -114,7 +114,7 @@ class Lines:
     """Print a line for each launch and each round, for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
-        """Print on `console`, which is standard error."""
+        """Prepare to print on `console`, which is standard error."""
         self._console = console
         self._disturbance_explained = False
         """True once the reason of the case's first disturbed round has been printed."""
@@ -193,10 +193,10 @@ class Lines:
         return lines
 
     def tick(self) -> None:
-        """Print nothing."""
+        """Print nothing, because there is a line only for an event."""
 
     def end_case(self) -> None:
-        """Print nothing."""
+        """Print nothing, because the report of the case follows."""
 
     def __enter__(self) -> Self:
         """Return this display."""
@@ -208,6 +208,7 @@ class Lines:
         """Do nothing: printed lines leave nothing in the terminal that has to be restored."""
 
     def _print(self, line: str) -> None:
+        """Print a line without rich's markup; a long line is not broken."""
         self._console.print(Text(line), soft_wrap=True)
 
 
@@ -441,7 +442,7 @@ def _status_line(progress: Progress, now: float, run_remaining: Remaining | None
 
 
 def time_left(run_remaining: Remaining | None) -> str:
-    """Format the estimated remaining time: `45 s to 2 min 05 s left`; None means that no launch has ended yet."""
+    """Format the remaining time of a run, `45 s to 2 min 05 s left`, which is None until the first launch has ended."""
     if run_remaining is None:
         return "time left: known after the first launch"
     minimum = figures.duration(run_remaining.minimum_seconds)

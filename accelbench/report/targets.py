@@ -213,6 +213,7 @@ class _NumberTexts:
     """Format a variant's numbers, with a sign in front of estimates."""
 
     def __init__(self, variant: VariantResult, compiled: CompiledVariant) -> None:
+        """Keep the variant's numbers, and the names of those that are only estimates."""
         self._numbers = variant.numbers
         self._estimates = compiled.estimates
 

@@ -48,7 +48,7 @@ class VariantRow:
 
     @property
     def speedup(self) -> str:
-        """Return the speedup as text; empty without an interval, without which no speedup is shown."""
+        """Return the speedup as text; empty if there is no interval to show with it."""
         return figures.speedup(self.bounds.estimate) if self.bounds else ""
 
     @property

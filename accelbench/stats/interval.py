@@ -61,7 +61,7 @@ def log_speedups(baseline: Sequence[float], variant: Sequence[float]) -> list[fl
 
 
 def student_interval(log_ratios: Sequence[float], alpha: float) -> Interval | None:
-    """Return Student's two-sided interval for the mean of `log_ratios`; None if there are too few or it is too wide.
+    """Return Student's two-sided interval for the mean of `log_ratios`; None with too few values or if too wide.
 
     If the values are normal, the interval misses the mean with probability `alpha`.
     """

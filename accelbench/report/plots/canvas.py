@@ -110,7 +110,7 @@ def figure(width: int, height: float) -> "Figure":
 
 
 def place(target: "Figure", *, left: float, top: float, right: float, bottom: float) -> "Axes":
-    """Add axes to the figure, which leave these margins in pixels free at its edges."""
+    """Add axes to the figure, with these margins in pixels between the axes and the edges of the figure."""
     width, height = target.get_size_inches() * POINTS_PER_INCH
     axes = target.add_axes(
         (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
@@ -130,7 +130,7 @@ def text_width(text: str) -> float:
 
 
 def _matplotlib_settings() -> AbstractContextManager[None]:
-    """Return a context manager, in which matplotlib draws the same on every machine."""
+    """Return a context manager with settings under which matplotlib draws the same on every machine."""
     import matplotlib as mpl
 
     return mpl.rc_context(
@@ -204,7 +204,7 @@ def _round_to_tenths(match: re.Match[str]) -> str:
 
 
 def _rename_references(element: ET.Element, name: str) -> set[str]:
-    """Prefix the ids that this element refers to with `name`; return the ids without the prefix."""
+    """Add the prefix `name` to the ids that this element refers to; return the original ids."""
     original_ids = set()
     link = element.attrib.pop(LINK, "")
     if target_id := link.removeprefix("#"):
