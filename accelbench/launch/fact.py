@@ -65,7 +65,7 @@ def tag_of(value: Any) -> str:
 
 
 def _validate_fact(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Return the validated fact; if it is invalid, `Unreadable` with the first problem."""
+    """Return the validated fact or, if it is invalid, an `Unreadable` that names pydantic's first problem."""
     try:
         return validate(value)
     except ValidationError as error:

@@ -29,8 +29,8 @@ from accelbench.stats.summary import LaunchProtocol
 Probe = Literal["watch", "synchronisation", "limits", "formula"]
 """Activities that accelbench adds to a launch: if one hangs or crashes, the variant has not failed.
 
-`formula` is the variant's program in float64. The aside `synchronisation` contains the probe of that name, which makes
-matrix products, and also makes calls of the variant.
+`formula` is the variant's program in float64. The activity `synchronisation` contains the probe of that name, which
+makes matrix products, and also makes calls of the variant.
 """
 PROBES: tuple[Probe, ...] = get_args(Probe)
 
@@ -439,8 +439,8 @@ class Facts(Document):
     def parse(cls, reported: Mapping[str, Any], unanswered: Mapping[Probe, str] = MappingProxyType({})) -> Self:
         """Validate the facts that a launch reported, by camelCase name.
 
-        `unanswered` has the reason for each of accelbench's probes that failed: their missing facts become `Unreadable`
-        with it.
+        `unanswered` maps each of accelbench's own probes that failed to the reason. A fact that is missing because its
+        probe failed becomes an `Unreadable` with that reason.
         """
         values = dict(reported)
         for name, value in reported.items():
@@ -458,7 +458,7 @@ class Facts(Document):
     def _fill_missing(cls, reported: Any) -> Any:
         """Replace each missing fact by an `Unreadable`, and convert names to camelCase."""
         if not isinstance(reported, Mapping):
-            return reported  # which pydantic refuses
+            return reported  # pydantic refuses it
         facts = {to_camel(name): value for name, value in reported.items() if value is not None}
         for name in map(to_camel, cls.model_fields):
             if name not in facts:

@@ -22,7 +22,7 @@ MAXIMUM_SHOWN_RATIO = 1e9
 MISMATCH = sys.float_info.max
 """Ratio of an error that no tolerance allows: a wrong name, shape or integer."""
 
-Aside = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits", "formula"]
+Activity = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits", "formula"]
 """Work of a launch outside its phases: calling NVML, exporting outputs for the parity check, running other checks."""
 
 
@@ -133,7 +133,7 @@ class LaunchRecord(Document):
     """Position in the round's order, from 0."""
     wall_seconds: float
     phases: tuple[PhaseRecord, ...] = ()
-    asides: dict[Aside, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
+    asides: dict[Activity, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
     """Seconds spent outside the phases, by kind of work."""
     blocks: tuple[Block, ...] = ()
     facts: Facts = Facts()
@@ -156,7 +156,8 @@ class LaunchRecord(Document):
         """Return the reported protocol: `steady` if none was reported, `observe` if it was invalid."""
         protocol = self.facts.protocol
         if isinstance(protocol, Unreadable):
-            return "observe" if protocol.reported else "steady"  # `observe` compares no times
+            # `observe` is the protocol that compares no times.
+            return "observe" if protocol.reported else "steady"
         return protocol
 
     @property
@@ -167,7 +168,7 @@ class LaunchRecord(Document):
     def seconds(self, quantity: Quantity | None = None) -> float | None:
         """Return the launch's seconds per unit of work; None if nothing was timed.
 
-        `quantity` is a statistic of the blocks, such as their median; None: the first one of the protocol.
+        `quantity` is a statistic of the blocks, such as their median; None stands for the protocol's first statistic.
         """
         quantities = QUANTITIES[self.protocol]
         if not quantities:

@@ -15,7 +15,7 @@ from accelbench.api.reasons import FailureReason
 from accelbench.api.result import Phase
 from accelbench.document import Document
 from accelbench.launch.facts import Probe
-from accelbench.launch.record import Aside, Block
+from accelbench.launch.record import Activity, Block
 
 Purpose = Literal["measure", "probe", "check", "compile"]
 """Purpose of a launch. `probe`: a warm start, with the compile caches of an earlier launch, that ends after the first
@@ -77,20 +77,20 @@ class FactsReported(Document):
     values: dict[str, Any]
 
 
-class AsideStarted(Document):
+class ActivityStarted(Document):
     """Report that an activity outside the phases begins."""
 
     type: Literal["aside-started"] = "aside-started"
-    name: Aside
+    name: Activity
     alone: bool = False
-    """True for a probe, which has a limit of its own; False for an aside that makes calls of the variant too."""
+    """True for a probe, which has a limit of its own; False for an activity that makes calls of the variant too."""
 
 
-class AsideEnded(Document):
+class ActivityEnded(Document):
     """Report the seconds of the activity that began last, without activities inside it."""
 
     type: Literal["aside-ended"] = "aside-ended"
-    name: Aside
+    name: Activity
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     problem: str = ""
     """The exception of a probe that failed."""
@@ -130,7 +130,9 @@ class Failed(Document):
 
 
 FinalMessage = Done | Failed | NeedsGradients
-Message = PhaseStarted | PhaseEnded | AsideStarted | AsideEnded | FactsReported | BlockTimed | Measured | FinalMessage
+Message = (
+    PhaseStarted | PhaseEnded | ActivityStarted | ActivityEnded | FactsReported | BlockTimed | Measured | FinalMessage
+)
 _message: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
 
 

@@ -18,7 +18,7 @@ from accelbench_runner.launch.stages import run_launch
 from accelbench_runner.launch.synchronisation import LONG_ROUNDS
 from accelbench_runner.launch.task import Machine
 from accelbench_runner.protocol import (
-    AsideEnded,
+    ActivityEnded,
     BlockTimed,
     FactsReported,
     Failed,
@@ -61,7 +61,7 @@ class LaunchOutput:
 
     @property
     def asides(self) -> dict[str, float]:
-        return {message.name: message.seconds for message in self.messages if isinstance(message, AsideEnded)}
+        return {message.name: message.seconds for message in self.messages if isinstance(message, ActivityEnded)}
 
     @property
     def phases(self) -> dict[str, PhaseEnded]:

@@ -7,7 +7,7 @@ from accelbench_runner.launch.reporter import Reporter
 
 
 def test_functions_that_were_replaced_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = meddling.functions()
+    before = meddling.imported_functions()
     assert meddling.replaced_functions(before) == []
     monkeypatch.setattr(blocks, "time_calls", lambda *_: 0.0)
     monkeypatch.setattr(Reporter, "facts", lambda *_, **__: None)
@@ -20,7 +20,7 @@ def test_functions_that_were_replaced_are_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_code_that_was_exchanged_inside_a_function_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = meddling.functions()
+    before = meddling.imported_functions()
     monkeypatch.setattr(blocks.plan, "__code__", (lambda _seconds, _overhead: None).__code__)
     assert meddling.replaced_functions(before) == ["accelbench_runner.launch.blocks.plan"]
 

@@ -10,11 +10,11 @@ import pytest
 from accelbench.api.reasons import FailureReason
 from accelbench.launch.fact import Unreadable, is_reported
 from accelbench.launch.facts import Facts, Threads
-from accelbench_runner.launch.reporter import Reporter, describe_failure, with_message
+from accelbench_runner.launch.reporter import Reporter, describe_failure, ensure_formattable
 from accelbench_runner.protocol import (
     PROBE_FILE,
-    AsideEnded,
-    AsideStarted,
+    ActivityEnded,
+    ActivityStarted,
     FactsReported,
     Failed,
     Message,
@@ -29,7 +29,7 @@ class Recorder:
     def __init__(self, directory: Path, reading: int, writing: int) -> None:
         self.clock = Simulated([0.0])
         self.mark = directory / PROBE_FILE
-        self.reporter = Reporter(writing, self.clock, mark=self.mark, skip=("limits",))
+        self.reporter = Reporter(writing, self.clock, probe_file=self.mark, skip=("limits",))
         self._reading, self._writing = reading, writing
 
     def messages(self) -> list[Message]:
@@ -54,43 +54,43 @@ def fails() -> None:
 
 
 def test_an_aside_is_announced_and_does_not_count_the_probe_inside_it(recorder: Recorder) -> None:
-    with recorder.reporter.aside("synchronisation"):
+    with recorder.reporter.outside_phases("synchronisation"):
         recorder.spend(2.0)
-        assert recorder.reporter.probe("synchronisation", lambda: recorder.spend(0.5)) == "found"
+        assert recorder.reporter.run_probe("synchronisation", lambda: recorder.spend(0.5)) == "found"
         recorder.spend(1.0)
     assert recorder.messages() == [
-        AsideStarted(name="synchronisation"),
-        AsideStarted(name="synchronisation", alone=True),
-        AsideEnded(name="synchronisation", seconds=0.5),
-        AsideEnded(name="synchronisation", seconds=3.0),
+        ActivityStarted(name="synchronisation"),
+        ActivityStarted(name="synchronisation", alone=True),
+        ActivityEnded(name="synchronisation", seconds=0.5),
+        ActivityEnded(name="synchronisation", seconds=3.0),
     ]
 
 
 def test_what_a_probe_raises_is_told_and_it_is_not_asked_again(recorder: Recorder) -> None:
-    assert recorder.reporter.probe("watch", fails) is None
-    assert recorder.reporter.probe("watch", lambda: recorder.spend(1.0)) is None
-    recorder.reporter.probe_between_blocks("watch", fails)
+    assert recorder.reporter.run_probe("watch", fails) is None
+    assert recorder.reporter.run_probe("watch", lambda: recorder.spend(1.0)) is None
+    recorder.reporter.run_probe_between_blocks("watch", fails)
     assert recorder.messages() == [
-        AsideStarted(name="watch", alone=True),
-        AsideEnded(name="watch", seconds=0.0, problem="OSError: no such device"),
+        ActivityStarted(name="watch", alone=True),
+        ActivityEnded(name="watch", seconds=0.0, problem="OSError: no such device"),
     ]
 
 
 def test_a_probe_that_is_to_be_left_out_is_not_asked(recorder: Recorder) -> None:
-    assert recorder.reporter.probe("limits", lambda: recorder.spend(1.0)) is None
+    assert recorder.reporter.run_probe("limits", lambda: recorder.spend(1.0)) is None
     assert recorder.messages() == []
 
 
 def test_between_blocks_a_probe_is_marked_in_a_file_and_nothing_is_said(recorder: Recorder) -> None:
     marked: list[str] = []
-    recorder.reporter.probe_between_blocks("watch", lambda: marked.append(recorder.mark.read_text()))
+    recorder.reporter.run_probe_between_blocks("watch", lambda: marked.append(recorder.mark.read_text()))
     assert marked == ["watch"]
     assert recorder.mark.read_text() == ""
     assert recorder.messages() == []
 
 
 def test_a_fact_that_cannot_be_read_is_reported_as_such_and_ends_nothing(recorder: Recorder) -> None:
-    recorder.reporter.facts(
+    recorder.reporter.send_facts(
         threads=lambda: Threads(requested=2, affinity=-math.inf),  # type: ignore[arg-type]
         executable=fails,
         peak_memory_bytes=-1,
@@ -123,5 +123,5 @@ def test_an_exception_whose_message_raises_is_described_all_the_same() -> None:
         def __str__(self) -> str:
             raise KeyError("text")
 
-    failed = describe_failure(with_message(MuteError()), None)
+    failed = describe_failure(ensure_formattable(MuteError()), None)
     assert failed.message == "RuntimeError: MuteError was raised, and formatting its message raises KeyError('text')"

@@ -16,7 +16,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.protocol import (
     PROBE_FILE,
-    AsideStarted,
+    ActivityStarted,
     BlockTimed,
     Done,
     FactsReported,
@@ -71,10 +71,10 @@ def script(variant: str, request: LaunchRequest) -> Iterator[Step]:  # noqa: C90
             yield PhaseStarted(phase="setup")
             yield Hangs
         case "parity-hangs":
-            yield AsideStarted(name="parity")
+            yield ActivityStarted(name="parity")
             yield Hangs
         case "watch-hangs" if "watch" not in request.skip:
-            yield AsideStarted(name="watch", alone=True)
+            yield ActivityStarted(name="watch", alone=True)
             yield Hangs
         case "glance-hangs" if "watch" not in request.skip:
             yield PhaseStarted(phase="steady")
@@ -124,7 +124,7 @@ def script(variant: str, request: LaunchRequest) -> Iterator[Step]:  # noqa: C90
         yield b'{"type": "facts", "values": {"flopsPerUnit": NaN, "peakMemoryBytes": Infinity, "unit": 3}}\n'
     yield from BLOCKS
     if kind == "limits-hangs" and "limits" not in request.skip:
-        yield AsideStarted(name="limits", alone=True)
+        yield ActivityStarted(name="limits", alone=True)
         yield Hangs
     yield Done()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.api.result import Phase
-from accelbench_runner.protocol import AsideStarted, LaunchRequest, PhaseStarted
+from accelbench_runner.protocol import ActivityStarted, LaunchRequest, PhaseStarted
 from accelbench_runner.supervisor.allowance import Allowance, Limit, launch_limit
 from accelbench_runner.supervisor.children import ChildExit
 from accelbench_runner.supervisor.listener import LaunchListener
@@ -29,7 +29,7 @@ def late(
         phase_reached=lambda _: None,
         allowance=Allowance(limit, case_seconds=600, others_share=lambda: crowded),
     )
-    said = [*([PhaseStarted(phase=phase)] if phase else []), *([AsideStarted(name="parity")] if aside else [])]
+    said = [*([PhaseStarted(phase=phase)] if phase else []), *([ActivityStarted(name="parity")] if aside else [])]
     for message in said:
         listener.received("messages", message.to_json().encode() + b"\n")
     listener.received("stderr", STACK)

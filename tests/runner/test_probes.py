@@ -8,7 +8,7 @@ import pytest
 from accelbench.delivery.log import LaunchFinished, LaunchStarted
 from accelbench.document import Document
 from accelbench.launch.facts import Probe
-from accelbench_runner.protocol import AsideEnded, AsideStarted
+from accelbench_runner.protocol import ActivityEnded, ActivityStarted
 from accelbench_runner.supervisor.allowance import Allowance, Limit
 from accelbench_runner.supervisor.listener import LaunchListener
 from runner.supervision import Ended, case_of
@@ -114,10 +114,10 @@ def test_what_a_probe_takes_is_not_taken_from_its_launch(probe: Probe) -> None:
         return listener.seconds_left(now)
 
     now = 4.0
-    assert said(AsideStarted(name=probe, alone=True)) == 20.0
+    assert said(ActivityStarted(name=probe, alone=True)) == 20.0
     now = 23.0
-    assert said(AsideEnded(name=probe, seconds=19.0)) == 6.0
-    assert said(AsideStarted(name=probe)) == 6.0  # steps of the variant's are no probe
+    assert said(ActivityEnded(name=probe, seconds=19.0)) == 6.0
+    assert said(ActivityStarted(name=probe)) == 6.0  # steps of the variant's are no probe
 
 
 def test_a_probe_that_cannot_be_left_out_is_an_error_of_our_own_that_names_it(run: Run) -> None:

@@ -57,7 +57,7 @@ def late(after_calls: Sequence[float], after_products: Iterator[float]) -> float
     machine = Machine(iter(after_calls), after_products)
     work = Work(fresh=lambda: 0, call=machine.call, batches=(), synchronise=lambda _: None, units=1)
     found = LateWork(machine, machine, machine.other_threads_seconds, lambda probe: probe()).measure(
-        work, calls=1, long=False
+        work, calls=1, with_long_run=False
     )
     assert found is not None
     [run] = found.runs

@@ -16,7 +16,7 @@ from accelbench_runner.devices import processes
 
 @cache  # reading takes milliseconds
 def model() -> str:
-    """Return the CPU's model name, or else its architecture."""
+    """Return the CPU's model name or, if the kernel does not report that, the CPU's architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -26,24 +26,21 @@ def model() -> str:
 
 
 def resident_bytes() -> int:
-    """Return this process's resident memory without mapped files.
-
-    Other processes may share mapped files.
-    """
+    """Return the bytes of this process's resident memory, without mapped files, which other processes may share."""
     process = psutil.Process().memory_info()
     return int(process.rss) - _status_bytes("RssFile", default=0)
 
 
 def restart_peak() -> None:
-    """Reset the peak that `peak_bytes` reads, if the kernel allows it."""
+    """Reset the peak that `peak_bytes` reads to the current memory, if the kernel allows that."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # 5 resets VmHWM, see proc(5)
 
 
 def peak_bytes() -> int:
-    """Return this process's peak memory since `restart_peak`, without mapped files.
+    """Return the peak of this process's resident bytes since `restart_peak`, without mapped files.
 
-    The result is too small if the process mapped files after the peak.
+    The result is too small if the process mapped files after the peak, because today's mapped files are subtracted.
     """
     maximum_rss_kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak = _status_bytes("VmHWM", default=1024 * maximum_rss_kibibytes)
@@ -77,7 +74,7 @@ class Contention(NamedTuple):
     process that wait for each other count too."""
 
     def since(self, earlier: "Contention") -> "Contention":
-        """Return the difference of each field to an `earlier` reading."""
+        """Return how much each field has grown since an `earlier` reading."""
         return Contention(
             self.periods - earlier.periods,
             self.seconds - earlier.seconds,
@@ -107,7 +104,7 @@ class Processors(Protocol):
 
 
 def contention() -> Contention:
-    """Read the CPU time that this process could not use so far: throttling, steal and pressure."""
+    """Read the CPU time that this process could not use so far: by throttling, hypervisor steal and waiting tasks."""
     steal = sum(times.steal for times in _times_of_allowed_processors())
     return Contention(*_read_throttling(), steal_seconds=steal, pressure_seconds=_pressure_seconds())
 
@@ -123,17 +120,14 @@ class Usage(NamedTuple):
     """Seconds for which this process's live threads waited for a CPU; None if the kernel does not report them."""
 
     def others_seconds_since(self, earlier: "Usage") -> float:
-        """Return the CPU seconds that other processes used since `earlier`.
-
-        The kernel's resolution is 10 ms.
-        """
+        """Return the CPU seconds that other processes used since the reading `earlier`, to 10 ms."""
         return (self.all_seconds - earlier.all_seconds) - (self.process_seconds - earlier.process_seconds)
 
 
 def usage() -> Usage:
-    """Read the CPU time used so far on this process's CPUs.
+    """Read the CPU time that all processes, those outside this container too, and this process have used so far.
 
-    Processes outside this container are included.
+    Only the CPUs that this process may run on are counted.
     """
     all_seconds = sum(
         cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _times_of_allowed_processors()
@@ -142,7 +136,7 @@ def usage() -> Usage:
 
 
 def _waited_seconds() -> float | None:
-    """Return the seconds that this process's live threads have waited for a CPU; None if the kernel does not count."""
+    """Return the seconds for which this process's live threads have waited for a CPU; None if they are not counted."""
     nanoseconds = 0
     for thread in Path("/proc/self/task").iterdir():
         try:
@@ -163,17 +157,14 @@ def other_processes() -> processes.Reading:
 
 
 def other_threads_seconds() -> float:
-    """Return the CPU seconds of this process's other threads and of its descendants.
-
-    A child that this process has waited for is left out.
-    """
-    return time.process_time() - time.thread_time() + _children_seconds()
+    """Return the CPU seconds of this process's threads except the current one, and of all running descendants."""
+    return time.process_time() - time.thread_time() + _descendants_seconds()
 
 
-def _children_seconds() -> float:
-    """Return the CPU seconds of all descendants of this process."""
+def _descendants_seconds() -> float:
+    """Return the CPU seconds of all descendants of this process that have not been waited for."""
     try:
-        # Without children, this raises at once, which saves the scan of all processes below.
+        # Without children this raises at once, which saves scanning all processes below.
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return 0.0
@@ -186,15 +177,15 @@ def _children_seconds() -> float:
 
 
 def _times_of_allowed_processors() -> list[Any]:
-    """Read psutil's times of each CPU that this process may run on."""
+    """Return psutil's CPU times of each CPU that this process may run on."""
     times = dict(enumerate(psutil.cpu_times(percpu=True)))
     return [times[index] for index in os.sched_getaffinity(0) if index in times]
 
 
 def _pressure_seconds() -> float:
-    """Return the seconds in which at least one task waited for a CPU; 0 if the kernel does not count them.
+    """Return the seconds for which at least one task waited for a CPU; 0 if the kernel does not count them.
 
-    The tasks are those of the control group, or else of the machine.
+    The tasks are those of the control group or, if the kernel does not count per group, those of the machine.
     """
     group = cgroup.find("cpu")
     files = [Path("/proc/pressure/cpu")]  # of the whole machine
@@ -208,13 +199,16 @@ def _pressure_seconds() -> float:
 
 
 def _read_throttling() -> tuple[int, float]:
-    """Return in how many periods, and for how many seconds, the quota throttled the control group; 0 without one."""
+    """Return the number of periods and the seconds for which the CPU quota throttled the control group.
+
+    Both are 0 without a quota.
+    """
     group = cgroup.find("cpu")
     try:
         lines = (group.directory / "cpu.stat").read_text().splitlines() if group else []
     except OSError:
         lines = []
     counts = {name: int(value) for name, value in (line.split() for line in lines)}
-    # Version 1 of control groups reports nanoseconds, version 2 microseconds; the other field is missing.
+    # Version 1 of control groups reports `throttled_time` in nanoseconds, version 2 `throttled_usec` in microseconds.
     seconds = counts.get("throttled_time", 0) / 1e9 + counts.get("throttled_usec", 0) / 1e6
     return counts.get("nr_throttled", 0), seconds

@@ -22,8 +22,8 @@ class DeviceReport(NamedTuple):
 
 
 def measured_energy(joules: float | None, seconds: float, scope: EnergyScope) -> Energy | None:
-    """Return the `Energy` fact of a phase of so many seconds; None if its energy was not measured."""
-    if joules is None or joules <= 0:  # every device draws power: at 0 J, the counter was not updated
+    """Return the `Energy` fact of a phase that took `seconds`; None if its energy was not measured."""
+    if joules is None or joules <= 0:  # every device draws power, so with 0 J the counter was not updated
         return None
     return Energy(joules=joules, seconds=seconds, scope=scope)
 
@@ -47,9 +47,9 @@ class DeviceMonitor:
         """Read which processes use the device, before this one does."""
 
     def identify(self, name: str | None) -> Mapping[str, str]:  # noqa: ARG002 - an override may read it
-        """Find the device that the framework uses, and return its settings.
+        """Find the device that the framework uses, and return the device's settings, for the fingerprint.
 
-        `name` is the framework's index or UUID; None is the first visible device.
+        `name` is the index or UUID by which the framework calls the device; None stands for the first visible device.
         """
         return {}
 
@@ -67,9 +67,9 @@ class DeviceMonitor:
         return None
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:
-        """Return a call that evicts the device's caches; None if that is not possible.
+        """Return a function that evicts the device's caches; None if the framework cannot overwrite memory.
 
-        `overwrite(size)` returns a call that writes `size` bytes of the device's memory, or None.
+        `overwrite(size)` returns a function that writes `size` bytes of the device's memory, or None.
         """
         return overwrite(EVICTION_BYTES)
 
@@ -79,7 +79,7 @@ class DeviceMonitor:
 
     @property
     def watches_blocks(self) -> bool:
-        """Return True if `sample` is to be called between blocks."""
+        """Return True if `sample` has to be called between timed blocks."""
         return False
 
     def sample(self) -> None:
@@ -94,22 +94,26 @@ class Watch:
     """Read the machine and the device before and after a timed phase, and return the differences as facts."""
 
     def __init__(self, monitor: DeviceMonitor, clock: Clock, processors: Processors = cpu) -> None:
+        """Watch the device by `monitor`, and the CPUs by `processors`, during phases that `clock` times."""
         self._monitor = monitor
         self._clock = clock
         self._processors = processors
 
     def begin(self) -> None:
-        """Read every counter before the phase."""
-        # The quickest counters come last, so that they cover little more than the phase.
+        """Read the counters of the machine and the device, just before a timed phase."""
+        # The counters that are read quickest come last, so that they cover little more than the phase.
         self._processes_before = self._processors.other_processes()
         self._monitor.begin()
         self._contention_before, self._usage_before = self._processors.contention(), self._processors.usage()
         self._began = self._clock.seconds()
 
     def end(self) -> dict[str, object]:
-        """Return the facts about the phase since `begin`, by field of `Facts`: values, or functions that read them."""
+        """Return facts about the machine and the device during the phase since `begin`, by field of `Facts`.
+
+        Each fact is a value, or a function that returns the value.
+        """
         seconds = self._clock.seconds() - self._began
-        # The quickest counters come first, close to the phase's end.
+        # The counters that are read quickest come first, close to the phase's end.
         usage, contention = self._processors.usage(), self._processors.contention()
         device = self._monitor.end(seconds)
         busiest = processes.busiest(self._processes_before, self._processors.other_processes())

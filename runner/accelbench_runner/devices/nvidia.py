@@ -48,7 +48,7 @@ class Counters:
 
 
 def query(call: Callable[..., T], *arguments: Any) -> T | None:
-    """Call NVML; return None if NVML is missing, refuses the call, or has no value."""
+    """Return the result of an NVML call; None if NVML is missing, refuses the call, or has no value."""
     try:
         result = call(*arguments)
     except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):
@@ -57,17 +57,20 @@ def query(call: Callable[..., T], *arguments: Any) -> T | None:
 
 
 def query_first(calls: Sequence[Callable[..., T]], *arguments: Any) -> T | None:
-    """Return the result of the first of these NVML calls that gives one; None if none does."""
+    """Return the first result that one of these NVML calls has, in their order; None if no call has a result.
+
+    The calls are names of one function in different versions of NVML.
+    """
     results = (query(call, *arguments) for call in calls)
     return next((result for result in results if result is not None), None)
 
 
 def first_visible(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the index or UUID of the first GPU that the environment makes visible; empty if it names none."""
+    """Return the index or UUID of the first GPU that the environment makes visible; empty if none is named."""
     for variable in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         gpu = environment.get(variable, "").split(",")[0].strip()
         is_uuid = gpu.startswith(("GPU-", "MIG-"))
-        # The indices in NVIDIA_VISIBLE_DEVICES are the host's; a container numbers its GPUs anew.
+        # An index in NVIDIA_VISIBLE_DEVICES does not help: it is the host's, and a container numbers its GPUs anew.
         is_cuda_index = variable == "CUDA_VISIBLE_DEVICES" and gpu.isdecimal()
         if is_uuid or is_cuda_index:
             return gpu
@@ -90,9 +93,9 @@ class Gpu:
 
     @classmethod
     def open(cls, name: str | None = None, pids_by_gpu: Mapping[str, frozenset[int]] | None = None) -> Self | None:
-        """Open a GPU by index or UUID, by default the first visible one; return None if NVML does not show it.
+        """Find a GPU by index or UUID, by default the first visible GPU; return None if NVML does not show the GPU.
 
-        `pids_by_gpu` has the PIDs that computed on each GPU before this process did, by UUID.
+        `pids_by_gpu` maps a GPU's UUID to the PIDs that computed on the GPU before this process did.
         """
         if not _count_gpus():
             return None
@@ -106,7 +109,7 @@ class Gpu:
         return cls(handle=handle, physical=whole_gpu or handle, earlier_pids=earlier_pids)
 
     def settings(self) -> dict[str, str]:
-        """Return the GPU's settings for the fingerprint."""
+        """Return the GPU's settings for the fingerprint, as text by name, without those that NVML does not report."""
         device = self.physical
         limit_milliwatts = query(pynvml.nvmlDeviceGetEnforcedPowerLimit, device)
         ecc_mode = query(pynvml.nvmlDeviceGetCurrentEccMode, device)
@@ -129,13 +132,13 @@ class Gpu:
         return {name: value for name, value in settings.items() if value}
 
     def begin(self) -> None:
-        """Drop earlier samples, and read the counters."""
+        """Begin a timed phase: drop the samples of earlier phases, and read the cumulative counters."""
         self.samples.clear()
         self.clocks_megahertz.clear()
         self.began = self._counters()
 
     def sample(self) -> None:
-        """Sample the clock, and the reasons why it is low."""
+        """Store the GPU's current clock rate, and the reasons why NVML keeps the clock low."""
         reasons = query_first(CLOCK_REASON_CALLS, self.physical)
         megahertz = query(pynvml.nvmlDeviceGetClockInfo, self.physical, pynvml.NVML_CLOCK_SM)
         if reasons is not None:
@@ -144,15 +147,15 @@ class Gpu:
             self.clocks_megahertz.append(megahertz)
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return what NVML reports of the phase since `begin`."""
+        """Return the clocks, their limits and the energy of the phase since `begin`, which took `seconds`."""
         began, ended = self.began, self._counters()
         assert began is not None  # noqa: S101 - begin comes first
-        self.sample()  # once more, after the last block
+        self.sample()  # the last sample, after the last block
         held_back = self._held_back_seconds(began, ended, seconds)
         reading = DeviceReading(
             source="NVML",
             seconds=seconds,
-            held_back_seconds=held_back or None,  # None: NVML reports neither counters nor reasons
+            held_back_seconds=held_back or None,  # None if NVML reports neither counters nor reasons
             other_processes=count_others(self.earlier_pids, _compute_pids(self.handle), os.getpid()),
             clock_megahertz=[min(self.clocks_megahertz), max(self.clocks_megahertz)] if self.clocks_megahertz else None,
         )
@@ -162,9 +165,9 @@ class Gpu:
         return DeviceReport(reading, measured_energy(joules, seconds, "device"))
 
     def _held_back_seconds(self, began: Counters, ended: Counters, seconds: float) -> dict[str, float]:
-        """Return for how many seconds of the phase each cause made the clocks low.
+        """Return for how many seconds of the phase each cause, such as `power cap`, held the GPU's clocks low.
 
-        Some causes have a counter of nanoseconds, some are seen in samples, and some have both: then the higher counts.
+        NVML counts some causes in nanoseconds and shows others only in samples; of both, the larger time counts.
         """
         held_back = {
             cause: (ended.held_back_nanoseconds[cause] - began.held_back_nanoseconds[cause]) / 1e9
@@ -177,13 +180,13 @@ class Gpu:
         return held_back
 
     def _counters(self) -> Counters:
-        """Read the cumulative counters of low clocks, by cause, and of energy, as far as NVML supports them."""
+        """Read NVML's cumulative counters: the time with low clocks by cause, and the energy, as far as supported."""
         held_back = {}
         for cause, policy in POLICIES.items():
             status = query(pynvml.nvmlDeviceGetViolationStatus, self.physical, policy)
             if status is not None and status.violationTime not in NO_VALUE:
                 held_back[cause] = status.violationTime
-        # The energy counter covers the whole GPU, so it does not serve a MIG slice.
+        # The energy counter covers the whole GPU, so it says nothing about a MIG slice.
         is_whole_gpu = self.physical is self.handle
         energy = query(pynvml.nvmlDeviceGetTotalEnergyConsumption, self.physical) if is_whole_gpu else None
         return Counters(held_back_nanoseconds=held_back, energy_millijoules=energy)
@@ -197,11 +200,11 @@ class NvidiaMonitor(DeviceMonitor):
 
     @property
     def watches_blocks(self) -> bool:
-        """Return True if there is a GPU to sample."""
+        """Return True if a GPU was found, whose clocks have to be sampled between timed blocks."""
         return self._gpu is not None
 
     def prepare(self) -> None:
-        """Read the PIDs that compute on each GPU, before this process does."""
+        """Read which processes compute on each GPU, before this process does."""
         self._pids_by_gpu = find_compute_pids()
 
     def identify(self, name: str | None) -> Mapping[str, str]:
@@ -210,22 +213,22 @@ class NvidiaMonitor(DeviceMonitor):
         return self._gpu.settings() if self._gpu else {}
 
     def begin(self) -> None:
-        """Begin a timed phase."""
+        """Begin a timed phase: read the GPU's counters, if a GPU was found."""
         if self._gpu:
             self._gpu.begin()
 
     def sample(self) -> None:
-        """Sample the clock, and the reasons why it is low."""
+        """Sample the GPU's clock, and the reasons why it is low, if a GPU was found."""
         if self._gpu:
             self._gpu.sample()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return what NVML reports of the phase since `begin`."""
+        """End the timed phase, and return what NVML reports about the GPU; an empty report if no GPU was found."""
         return self._gpu.end(seconds) if self._gpu else DeviceReport()
 
 
 def find_compute_pids() -> dict[str, frozenset[int]]:
-    """Return the PIDs that compute on each GPU, by the GPU's UUID."""
+    """Return the PIDs of the processes that compute on each GPU, by the GPU's UUID."""
     pids_by_gpu = {}
     for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
@@ -237,36 +240,41 @@ def find_compute_pids() -> dict[str, frozenset[int]]:
 
 
 def count_others(earlier_pids: frozenset[int] | None, current_pids: frozenset[int] | None, own_pid: int) -> int | None:
-    """Count the other processes that compute on the device; None if unknown.
+    """Return how many other processes compute on a GPU; None if unknown.
 
-    `earlier_pids` computed on it before this process did.
+    `earlier_pids` are the processes that computed on the GPU before this process did.
     """
     if earlier_pids is None or current_pids is None:
         return None
     if own_pid in current_pids:
         return len(current_pids - {own_pid})
-    # In a container NVML shows the host's PIDs, so this process is a new one. If none is new, NVML hides some.
+    # In a container NVML shows the host's PIDs, so this process is one of the new ones. If there is no new PID, NVML
+    # does not show all processes.
     new_pids = current_pids - earlier_pids
     return len(current_pids) - 1 if new_pids else None
 
 
 def _count_gpus() -> int:
-    """Count the GPUs that NVML shows; 0 without NVML."""
+    """Return the number of GPUs that NVML shows; 0 without NVML."""
     query(pynvml.nvmlInit)  # may be called more than once
     return query(pynvml.nvmlDeviceGetCount) or 0
 
 
 def _find_handle(name: str) -> Any:
-    """Return NVML's handle of a GPU by UUID or index, of the first GPU for any other name; None if there is none."""
+    """Return NVML's handle of a GPU by UUID or index; any other name stands for the first GPU. None if not found."""
     if name.startswith(("GPU-", "MIG-")):
         handle = query(pynvml.nvmlDeviceGetHandleByUUID, name)
         return handle if handle is not None else _find_by_prefix(name)
-    index = int(name) if name.isdecimal() else 0  # CUDA's, which equals NVML's if all GPUs are of one model
+    # The index is CUDA's. It equals NVML's if all GPUs are of one model.
+    index = int(name) if name.isdecimal() else 0
     return query(pynvml.nvmlDeviceGetHandleByIndex, index)
 
 
 def _find_by_prefix(prefix: str) -> Any:
-    """Return NVML's handle of the first GPU whose UUID begins with `prefix`, as CUDA does; None if there is none."""
+    """Return NVML's handle of the first GPU whose UUID begins with `prefix`; None if there is none.
+
+    CUDA accepts such shortened UUIDs too.
+    """
     for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
         if handle is not None and str(query(pynvml.nvmlDeviceGetUUID, handle)).startswith(prefix):
@@ -275,13 +283,13 @@ def _find_by_prefix(prefix: str) -> Any:
 
 
 def _compute_pids(handle: Any) -> frozenset[int] | None:
-    """Return the PIDs that compute on a GPU; None if NVML does not list them."""
+    """Return the PIDs of the processes that compute on a GPU; None if NVML does not list them."""
     processes: Sequence[Any] | None = query_first(PROCESS_CALLS, handle)
     return None if processes is None else frozenset(process.pid for process in processes)
 
 
 def _count_nvlinks(device: Any) -> int:
-    """Count the active NVLinks."""
+    """Return the number of active NVLinks of a GPU; 0 if NVML shows none."""
     return sum(
         query(pynvml.nvmlDeviceGetNvLinkState, device, link) == pynvml.NVML_FEATURE_ENABLED
         for link in range(pynvml.NVML_NVLINK_MAX_LINKS)

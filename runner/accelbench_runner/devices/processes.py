@@ -24,7 +24,7 @@ Reading = Mapping[tuple[int, float], ProcessUsage]
 
 
 def read() -> Reading:
-    """Return the CPU seconds of each other visible process."""
+    """Return the CPU seconds that each process except this one has used, as far as they are visible from here."""
     reading = {}
     for process in psutil.process_iter(ATTRIBUTES):
         info = process.info

@@ -44,7 +44,7 @@ class ProcessorMonitor(DeviceMonitor):
         return host_bytes
 
     def room_bytes(self) -> int | None:
-        """Return the bytes that the control group's limit leaves to this process; None without a limit."""
+        """Return the bytes that this process may still allocate under its control group's limit; None without one."""
         limit = cgroup.memory_limit(cgroup.find("memory"))
         return None if limit is None else max(0, limit - cpu.resident_bytes())
 
@@ -53,38 +53,38 @@ class ProcessorMonitor(DeviceMonitor):
         return last_level_bytes()
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:  # noqa: ARG002
-        """Return a call that evicts the last-level cache; None if its size is unknown or too large."""
+        """Return a function that evicts the last-level cache; None if the cache's size is unknown or too large."""
         return cache_evictor(last_level_bytes())
 
     def begin(self) -> None:
-        """Read the energy counters and the CPU time used so far."""
+        """Begin a timed phase: read the CPUs' energy counters, and the CPU time used so far."""
         self._packages = read_packages()
         self._usage_before = self.processors.usage()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return the energy and the `Idle` fact of the phase since `begin`."""
+        """End the timed phase, which took `seconds`: return the energy used, and for how long the CPUs were idle."""
         usage = self.processors.usage()
         joules = joules_between(self._packages, read_packages())
         return DeviceReport(energy=measured_energy(joules, seconds, "processors"), idle=self._idle_fact(seconds, usage))
 
     def _idle_fact(self, seconds: float, usage: Usage) -> Idle | None:
-        """Return how long this process's threads ran, and how long they did not wait for a CPU; None if unknown.
+        """Return for how many of the phase's seconds a thread of this process ran; None if the kernel does not count.
 
-        Waiting counts neither as busy nor as idle: on a crowded machine a program that sleeps also waits for a CPU each
-        time that it wakes up.
+        The time for which threads waited for a CPU is left out, as neither busy nor idle: on a crowded machine, a
+        program that sleeps also waits for a CPU each time that it wakes up.
         """
         if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
             return None
         # Threads that have exited are missing from the second reading, so the difference can be negative.
         waited_seconds = max(0.0, usage.waited_seconds - self._usage_before.waited_seconds)
         ran_seconds = usage.process_seconds - self._usage_before.process_seconds
-        # Several threads may wait at once.
+        # Several threads may wait at once, so the waits of all of them can exceed the phase.
         unobstructed_seconds = max(seconds - waited_seconds, ran_seconds)
         return Idle(seconds=unobstructed_seconds, busy_seconds=ran_seconds) if unobstructed_seconds else None
 
 
 def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:
-    """Return the bytes of the first CPU's last-level data cache; None if `root` does not list caches."""
+    """Return the size in bytes of the first CPU's last-level data cache; None if the kernel lists no caches."""
     bytes_by_level: dict[int, int] = {}
     for index in (root / "cpu0/cache").glob("index[0-9]*"):
         try:
@@ -103,23 +103,26 @@ def _parse_size(text: str) -> int:
 
 
 def cache_evictor(cache_bytes: int | None) -> Callable[[], None] | None:
-    """Return a call that evicts a cache, by writing to an array twice as large.
+    """Return a function that evicts a cache, by writing to an array of twice the cache's size.
 
-    None if the cache's size is unknown, or so large that the whole host shares it.
+    Returns None if the cache's size is unknown or too large.
     """
     if cache_bytes is None or 2 * cache_bytes > MAXIMUM_EVICTION_BYTES:
-        return None
+        return None  # a virtual machine can report the cache that its whole host shares
     buffer = np.zeros(2 * cache_bytes, dtype=np.uint8)
 
     def evict() -> None:
-        """Write to one byte of each cache line of the array."""
+        """Write one byte of each cache line of the array, which loads the whole line."""
         buffer[::LINE_BYTES] += 1
 
     return evict
 
 
 def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
-    """Read the energy counter of each CPU package, by the name of its RAPL domain; empty without permission."""
+    """Read the energy counter of each CPU package, by the name of its RAPL domain.
+
+    Counters that this process may not read are left out.
+    """
     packages = {}
     for directory in sorted(root.glob("intel-rapl:*")):  # AMD's domains have the same prefix
         try:
@@ -128,14 +131,14 @@ def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
                     microjoules=int((directory / "energy_uj").read_text()),
                     range_microjoules=int((directory / "max_energy_range_uj").read_text()),
                 )
-        except (OSError, ValueError):  # most kernels show the counters to root only
+        except (OSError, ValueError):  # most kernels let only root read the counters
             continue
     return packages
 
 
 def joules_between(before: dict[str, Package], after: dict[str, Package]) -> float | None:
-    """Return the energy that all packages used between two readings; None if there are no counters."""
-    # The remainder corrects a counter that started again at 0.
+    """Return the joules that all CPU packages used between two readings; None if there are no counters."""
+    # The remainder is right even if a counter reached its maximum and started again at 0.
     microjoules = [
         (after[name].microjoules - package.microjoules) % (package.range_microjoules + 1)
         for name, package in before.items()

@@ -81,9 +81,9 @@ LATENCY = BlockPlan(
 
 
 def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> float:
-    """Return the seconds of `calls` calls in a row, from a fresh state.
+    """Return the seconds that `calls` calls in a row take, from a fresh state.
 
-    `inspect` gets the last call's result after the clock has stopped.
+    `inspect` is called with the last call's result after the clock has stopped.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -91,7 +91,8 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
         work.evict()
     out: Any = None
     call, batches = work.call, work.batches
-    events = work.events if calls > 1 else None  # for a single call, recording them would take too much of its time
+    # Recording the device's events would take too large a part of a single call's time.
+    events = work.events if calls > 1 else None
     began = clock.seconds()
     if events:
         events.start()
@@ -108,17 +109,17 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
 
 
 def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> float:
-    """Warm up by runs of calls; return the seconds per call of the fastest run.
+    """Warm up by runs of more and more calls; return the seconds per call of the fastest run.
 
-    The calls of a run are doubled until it takes `longest_run` seconds. Blocks planned with the fastest run are rarely
-    too short.
+    The number of calls is doubled until a run takes `longest_run` seconds. The fastest run counts, because blocks that
+    are planned with it are rarely too short.
     """
     calls, elapsed_seconds, calls_so_far, fastest_seconds = 1, 0.0, 0, math.inf
     while elapsed_seconds < WARM_UP_SECONDS or calls_so_far < WARM_UP_CALLS:
         seconds = time_calls(work, calls, clock)
         elapsed_seconds += seconds
         calls_so_far += calls
-        if seconds > 0:  # 0 if the clock's resolution is too low
+        if seconds > 0:  # a run takes 0 s if the clock's resolution is too low
             fastest_seconds = min(fastest_seconds, seconds / calls)
         if seconds < longest_run:
             calls *= 2
@@ -126,21 +127,21 @@ def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> flo
 
 
 def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
-    """Return the median seconds that timing a block costs: two readings of the clock, and synchronising."""
+    """Return the median seconds that timing a block costs: two readings of the clock, and a synchronisation."""
     state = work.fresh()
     work.synchronise(state)
     costs = []
     for _ in range(readings):
         began = clock.seconds()
         work.synchronise(state)
-        # The difference of two readings contains half of each: this third one makes the cost that of two.
+        # A difference of two readings contains about half of each, the time of one. This reading adds the other.
         clock.seconds()
         costs.append(clock.seconds() - began)
     return statistics.median(costs)  # a mean grows with a single interruption by another process
 
 
 def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) -> BlockPlan:
-    """Plan blocks that are long enough to make the timing's own errors small.
+    """Plan blocks so long that the errors of timing are small in comparison.
 
     Args:
         seconds_per_call: Seconds of one call.
@@ -148,15 +149,18 @@ def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) ->
         late_seconds: Seconds for which the process or the device still works for the last call after the block's clock
             has stopped, for example to free memory.
     """
-    # Late work can grow with the number of calls, and then no block is long enough. The overhead is short and the same
-    # for every block, so its length needs no maximum.
+    # Late work can grow with the number of calls, and then no block is long enough: so this length has a maximum. The
+    # overhead is short and the same for every block, so the length for it needs none.
     length_for_late_work = min(late_seconds / LATE_SHARE, LONG_BUDGET_SECONDS)
     length_for_overhead = overhead / OVERHEAD_SHARE
     return _plan_of_length(seconds_per_call, max(BLOCK_SECONDS, length_for_overhead, length_for_late_work))
 
 
 def _plan_of_length(seconds_per_call: float, length: float) -> BlockPlan:
-    """Plan blocks of at least `length` seconds each, and as many as take `BUDGET_SECONDS`, within a range."""
+    """Plan blocks of at least `length` seconds, and as many as fill `BUDGET_SECONDS`.
+
+    The number of blocks is at least `MINIMUM_BLOCKS` and at most `MAXIMUM_BLOCKS`.
+    """
     calls = max(1, math.ceil(length / seconds_per_call))
     block_seconds = calls * seconds_per_call
     blocks_in_budget = round(BUDGET_SECONDS / block_seconds)
@@ -179,10 +183,10 @@ class MeasuredBlocks:
 def measure_as_planned(
     work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
 ) -> MeasuredBlocks:
-    """Measure the planned blocks; if a block is far too short, plan and measure again.
+    """Measure the planned blocks; if a block takes less than half of its planned length, plan and measure all again.
 
-    Other load during the warm-up makes calls look slow, and then blocks are too short. After `MAXIMUM_REPLANS` voided
-    plans, blocks of any length count.
+    Other load during the warm-up makes calls look slow, and then too few calls are planned for a block. After
+    `MAXIMUM_REPLANS` plans that proved too short, blocks of any length count.
     """
     for voided_plans in range(MAXIMUM_REPLANS):
         minimum_seconds = block_plan.length / 2
@@ -190,7 +194,7 @@ def measure_as_planned(
         last_seconds = block_seconds[-1]
         if last_seconds >= minimum_seconds:
             return MeasuredBlocks(block_plan.calls * work.units, tuple(block_seconds), voided_plans)
-        # 0 if the clock's resolution is too low: four times as many calls are tried then.
+        # If the clock's resolution is too low, the block took 0 s: then try four times as many calls.
         nonzero_seconds = last_seconds or block_plan.length / 4
         block_plan = _plan_of_length(nonzero_seconds / block_plan.calls, block_plan.length)
     block_seconds = list(measure(work, block_plan, clock, inspect))
@@ -210,9 +214,9 @@ def _measure_until_short(
 def measure(
     work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
 ) -> Iterator[float]:
-    """Measure blocks, and yield the seconds of each; pass the result of its last call to `inspect`.
+    """Measure the planned blocks, and yield the seconds of each; call `inspect` with the last result of each block.
 
-    Beyond the plan's budget, only its minimum of blocks is measured.
+    Stop early when the plan's budget of seconds is used up and its minimum number of blocks has been measured.
     """
     elapsed = 0.0
     for finished_blocks in range(block_plan.blocks):
@@ -228,7 +232,7 @@ def measure(
 def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[MeasuredBlocks, Any]:
     """Time each call of one pass over the batches, including compilations; each call is a block.
 
-    Returns the blocks, and the last call's result: the final state and the last out.
+    Returns the blocks, and the last call's result: the final state and the `out` of that call.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -246,7 +250,7 @@ def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[MeasuredB
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Disable automatic garbage collection inside the context."""
+    """Disable Python's automatic garbage collection inside the `with` block."""
     gc.collect()
     gc.freeze()  # makes explicit collections inside the context quick
     gc.disable()

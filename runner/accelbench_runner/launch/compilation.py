@@ -23,7 +23,7 @@ class Compilation:
     adapter: Adapter | None = None
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
-        """Limit this process's memory as the request says, and load the task."""
+        """Limit this process's memory to the request's maximum, and load the task."""
         if request.memory_bytes is not None:
             resource.setrlimit(resource.RLIMIT_DATA, (request.memory_bytes, request.memory_bytes))
         self._task = Task.load(request, reporter, machine)
@@ -40,16 +40,17 @@ class Compilation:
         self.adapter = adapter
         if adapter.targets is None:
             raise UnsupportedError(NO_TARGETS)
-        for_target = adapter.targets.for_target(self._target)  # refuses before anything is initialised
+        # This raises UnsupportedError for an unsupported target before the framework is initialised.
+        for_target = adapter.targets.for_target(self._target)
         with reporter.phase("device-init"):
             adapter.initialise()
-        reporter.facts(protocol="compile", versions=lambda: versions_of(adapter, task.libraries))
+        reporter.send_facts(protocol="compile", versions=lambda: versions_of(adapter, task.libraries))
         with for_target:
             self._compile(adapter, adapter.targets)
         reporter.send(Measured())
 
     def _compile(self, adapter: Adapter, targets: Targets) -> None:
-        """Build and compile the program, and report facts about it."""
+        """Build the program, compile it for the target, and report the compiler's findings, time and memory."""
         task, reporter = self._task, self._reporter
         bytes_before = cpu.resident_bytes()
         program, work = set_up_to_compile(task, adapter, targets)
@@ -59,9 +60,9 @@ class Compilation:
             compiled, executable = targets.compile(program, work, self._target)
             parts.update(adapter.accounting.compilations().seconds_since(compilations_before))
         arithmetic = value_or_none(read(lambda: adapter.accounting.arithmetic(work)))
-        # Before the compiler's optimisations.
+        # `written` counts the operations of the program as its author wrote it, before the compiler's optimisations.
         flops = None if arithmetic is None or arithmetic.written is None else round(arithmetic.written)
-        reporter.facts(
+        reporter.send_facts(
             compiled=compiled,
             executable=executable.model_copy(update={"flops_per_call": flops}),
             compile_peak_memory_bytes=lambda: max(0, cpu.peak_bytes() - bytes_before),

@@ -65,12 +65,14 @@ def without_inputs(work: Work) -> Work:
 
 
 def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
-    """Run the timed program on other inputs, count its operations, and write its outputs for the judge.
+    """Run the timed program on inputs that it does not know, count its operations, and write its outputs for the judge.
 
-    In the result, `unable` is the reason why other inputs were not possible, and `raised` an exception of the program.
+    The result's `unable` is the reason why the program could not run on other inputs; `raised` is an exception that the
+    program raised on them.
     """
+    # The arrays that the step captures can belong to any library, so describing them may raise anything.
     described = read(lambda: captured_arrays(subject.step) or adapter.accounting.constants())
-    captured = value_or_none(described) or []  # objects of any library may raise anything
+    captured = value_or_none(described) or []
     try:
         work = _work_on_other_inputs(adapter, subject, unseen_seed)
     except workload_checks.ERRORS as error:
@@ -79,11 +81,11 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
     if work is None:
         unable = "no other inputs can be made: no array of floats is other than zero"
         return Dependence(captured=captured, unable=unable)
-    # Export with the timed program: one built from these inputs could export the right result without its step.
+    # Export with the timed program: a program built from these inputs could export their right result without a step.
     trial = _Trial(adapter, subject.export, work, clock)
     fields: dict[str, Any] = {"captured": captured}
     try:
-        _fill_fields(fields, trial, directory)
+        _run_trial(trial, fields, directory)
     except workload_checks.ERRORS as error:
         is_out_of_memory = isinstance(error, MemoryError) or adapter.out_of_memory(error)
         fields["unable" if is_out_of_memory else "raised"] = workload_checks.describe(error)
@@ -91,7 +93,7 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
 
 
 def _work_on_other_inputs(adapter: Adapter, subject: Subject, unseen_seed: int) -> Work | None:
-    """Return the subject's work with the state and the batches of other inputs; None if no input can be changed."""
+    """Return the subject's compiled call with other inputs of the same shapes; None if no input can be changed."""
     original_arrays = inputs.generate(subject.workload, subject.parameters, subject.seed)
     arrays = inputs.generate_unseen(subject.workload, subject.parameters, original_arrays, unseen_seed)
     if inputs.digest(arrays) == inputs.digest(original_arrays):
@@ -113,10 +115,11 @@ class _Trial:
     clock: Clock
 
     def run(self, calls: int) -> tuple[dict[str, int], Any]:
-        """Make a block of calls; return its count of operations by name, and the last call's result."""
+        """Make a block of calls; return the number of its operations by name, and the last call's result."""
         results: list[Any] = []
 
         def block() -> None:
+            """Make the block, and store the last call's result."""
             blocks.time_calls(self.work, calls, self.clock, results.append)
 
         return count_operations(self.adapter, self.work, block), results[-1]
@@ -126,22 +129,23 @@ class _Trial:
         return _export_arrays(self.adapter, self.export, self.work, result)
 
     def count_export(self, result: Any) -> dict[str, int]:
-        """Count by name the operations that exporting `result` dispatches."""
-        self.export_result(result)  # compiles the export first, so that compiling is not counted
+        """Count the operations that the framework runs to export `result`, by name."""
+        self.export_result(result)  # compiles the export, so that compiling is not counted below
         return self.adapter.accounting.count_dispatched(lambda: self.export_result(result))
 
 
-def _fill_fields(fields: dict[str, Any], trial: _Trial, directory: Path) -> None:
-    """Make the calls on other inputs; save the first outputs, and add the counts of operations to `fields`.
+def _run_trial(trial: _Trial, fields: dict[str, Any], directory: Path) -> None:
+    """Call the program on other inputs, save the first call's outputs, and count operations.
 
-    If a call raises, `fields` keeps what was counted before.
+    The counts are added to `fields`, the fields of a `Dependence`, one by one: if a call raises, those before it stay.
     """
     began = trial.clock.seconds()
     fields["dispatched"], first_result = trial.run(1)
     seconds = trial.clock.seconds() - began
     save(directory / UNSEEN, trial.export_result(first_result))
     fields["units"] = trial.work.units
-    if seconds > QUICK_SECONDS:  # two calls are the fewest that show a result kept in the state
+    if seconds > QUICK_SECONDS:
+        # With fewer than two calls, a program that keeps its result in the state would not be noticed.
         two_calls_counts, _ = trial.run(2)
         fields["again"] = [fields["dispatched"], two_calls_counts]
         return
@@ -172,10 +176,11 @@ class ExtraBlock:
 def make_extra_block(
     adapter: Adapter, program: Program, work: Work, block: Block, calls: int, seconds_per_call: float, unseen_seed: int
 ) -> ExtraBlock:
-    """Count the operations of one call and of many calls, and export the result of a block.
+    """Count the operations of one call and of many calls, and export the outputs of a block of calls.
 
-    `block` makes a block just as timed blocks are made, which have `calls` calls. `seconds_per_call` decides how many
-    calls are made, and `unseen_seed` is a random number that the program does not know.
+    `block` makes a block with the functions that make the timed blocks, and `calls` is the number of calls in a timed
+    block. Slow calls, by `seconds_per_call`, are made less often. `unseen_seed` is a random number that the program
+    does not know.
     """
     counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, lambda _: None))}
     if seconds_per_call > QUICK_SECONDS:
@@ -193,10 +198,13 @@ def make_extra_block(
 
 
 def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
-    """Return the block's counts, and how far its outputs are from those of untimed calls, as fields of `Dependence`."""
+    """Compare the outputs of a block with those of as many untimed calls; return the result as fields of `Dependence`.
+
+    A program may skip work while it is timed. The fields also have the block's counts of operations.
+    """
     if block.outputs is None:
         return dict(block.counts)
-    # Twice, because outputs may differ from run to run.
+    # The untimed calls are made twice, because the outputs of two equal runs may differ too.
     first_outputs, second_outputs = (
         _export_arrays(adapter, program.export, work, _run_untimed(work, block.calls)) for _ in range(2)
     )
@@ -209,7 +217,10 @@ def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlo
 
 
 def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) -> dict[str, int]:
-    """Run `run`, and count its operations by name, without those that make its fresh state."""
+    """Call `run`, and count the operations that it dispatches, by name.
+
+    `run` begins with a fresh state; the operations that make a fresh state are subtracted.
+    """
     state_counts = adapter.accounting.count_dispatched(lambda: work.synchronise(work.fresh()))
     total_counts = adapter.accounting.count_dispatched(run)
     counts = {name: count - state_counts.get(name, 0) for name, count in total_counts.items()}
@@ -217,7 +228,7 @@ def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) ->
 
 
 def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) -> NamedArrays:
-    """Return what the program exports for a call's result, as NumPy arrays."""
+    """Return the arrays that `export` returns for a call's result, as NumPy arrays."""
     state, out = result
     return export_numbers(adapter, export, export(state, work.last_out(out)))
 
@@ -225,7 +236,7 @@ def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) ->
 def _run_untimed(work: Work, calls: int) -> Any:
     """Make `calls` calls from a fresh state; return the last call's result.
 
-    The functions that time blocks are not used: a program could see them in its call stack.
+    This does not call the functions that time blocks, because a program could see them in its call stack.
     """
     state, out = work.fresh(), None
     for _ in range(calls):
@@ -235,10 +246,10 @@ def _run_untimed(work: Work, calls: int) -> Any:
 
 
 def relative_distance(outputs: NamedArrays, expected_outputs: NamedArrays) -> float | None:
-    """Return the largest difference of all arrays, divided by the root mean square of the expected array.
+    """Return the largest difference over all arrays, each divided by the root mean square of the expected array.
 
-    Only elements that are finite on both sides count: None if there are none. For different shapes, the distance is the
-    largest float.
+    Only elements that are finite in both arrays count; the result is None if no element is. If the shapes of two arrays
+    differ, the result is the largest float.
     """
     import numpy as np
 

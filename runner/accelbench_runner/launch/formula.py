@@ -32,9 +32,9 @@ class Formula:
     directory: Path
 
     def run(self, adapter: Adapter) -> FormulaRun:
-        """Run the program with an adapter for float64, and write its outputs for the judge.
+        """Run the program with an adapter for float64, and write the program's outputs for the judge.
 
-        If the program raises an exception, the result's `unable` has it.
+        If the program raises an exception, `unable` of the result describes the exception.
         """
         try:
             arrays = inputs.generate(self.workload, self.parameters, self.seed)

@@ -35,14 +35,15 @@ Call = Callable[[], None]
 def measure_undisturbed(
     adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock, processors: cpu.Processors = cpu
 ) -> Limits | None:
-    """Measure the device's FLOP/s and bytes/s; None if a data sheet has them, or other processes used the CPUs.
+    """Measure the highest FLOP/s and bytes/s of the device.
 
-    Limits that are too low make an honest program look impossibly fast.
+    Returns None if a data sheet states them, or if other processes used the CPUs meanwhile: limits that are too low
+    would make an honest program look impossibly fast.
     """
     import numpy as np
 
     if adapter.device(adapter.put(np.zeros(1))).name in SHEETS:
-        return None  # a data sheet states the limits
+        return None
     usage_before, began = processors.usage(), clock.seconds()
     limits = measure(adapter, platform, monitor, clock)
     available_seconds = (clock.seconds() - began) * len(os.sched_getaffinity(0))
@@ -52,14 +53,17 @@ def measure_undisturbed(
 
 
 def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
-    """Measure FLOP/s of matrix products and bytes/s of the triad `a <- b + 0.5 a`; None if one is not possible."""
+    """Measure the FLOP/s of matrix products and the bytes/s of the triad `a <- b + 0.5 a`.
+
+    Returns None if the device cannot run one of them, or if one is too short for the clock.
+    """
     try:
         flops_per_second = _product_rate(adapter, platform.largest_product, clock)
         cache_bytes = adapter.accounting.cache_bytes() or monitor.cache_bytes()
         triad_bytes = _triad_bytes(platform.triad_bytes, cache_bytes, monitor.room_bytes())
         bytes_per_second = _triad_rate(adapter, triad_bytes, clock)
     except (MemoryError, RuntimeError, ZeroDivisionError):
-        return None  # too large for the device, not supported for the float type, or too short for the clock
+        return None  # the arrays are too large, the float type is not supported, or the clock showed 0 s
     if not flops_per_second or not bytes_per_second:
         return None
     return Limits(flops_per_second=flops_per_second, bytes_per_second=bytes_per_second)
@@ -74,7 +78,7 @@ def _product_rate(adapter: Adapter, maximum_rows: int, clock: Clock) -> float:
         flops = 2.0 * rows**3  # a multiplication and an addition for each row, column and term
         best_rate = max(best_rate, flops / seconds)
         if seconds >= LONG_SECONDS:
-            break
+            break  # this product is large enough
         rows *= 2
     return best_rate
 
@@ -82,12 +86,15 @@ def _product_rate(adapter: Adapter, maximum_rows: int, clock: Clock) -> float:
 def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
     """Return the bytes/s of the triad on two arrays of `total_bytes` together."""
     elements = total_bytes // (2 * adapter.float_bytes)
-    moved_bytes = 3.0 * elements * adapter.float_bytes  # reads a and b, writes a
+    moved_bytes = 3.0 * elements * adapter.float_bytes  # the triad reads a and b, and writes a
     return moved_bytes / _fastest_seconds(adapter.triad(elements), BUDGET_SECONDS, clock)
 
 
 def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | None) -> int:
-    """Return the bytes of the triad's two arrays together: more than the cache has, if possible and if it is known."""
+    """Return how many bytes the triad's two arrays have together: a multiple of the cache's, if memory allows that.
+
+    A size of None is unknown.
+    """
     size = min(maximum_bytes, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum_bytes
     if free_bytes is not None:
         size = min(size, int(ROOM_SHARE * free_bytes))
@@ -95,8 +102,8 @@ def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | 
 
 
 def _fastest_seconds(call: Call, budget_seconds: float, clock: Clock) -> float:
-    """Repeat calls for `budget_seconds`, at least twice; return the seconds of the fastest call."""
-    call()  # not timed
+    """Repeat a call for `budget_seconds`, at least twice; return the seconds of the fastest repetition."""
+    call()  # the first call may compile, so it is not timed
     began, fastest, calls = clock.seconds(), float("inf"), 0
     while calls < 2 or clock.seconds() - began < budget_seconds:  # noqa: PLR2004 - at least two
         start = clock.seconds()

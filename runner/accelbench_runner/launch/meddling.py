@@ -16,8 +16,11 @@ Functions = Mapping[str, tuple[object, object]]
 """Functions, each with its code object, by qualified name."""
 
 
-def functions() -> Functions:
-    """Return accelbench's imported functions and methods by qualified name, each with its code object."""
+def imported_functions() -> Functions:
+    """Return all functions and methods of accelbench's imported modules by qualified name, each with its code object.
+
+    A workload's file that replaces one of them, or its code, could change what is measured.
+    """
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES]
     found: dict[str, tuple[object, object]] = {}
     for module in modules:
@@ -37,8 +40,8 @@ def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType |
 
 
 def replaced_functions(before: Functions) -> list[str]:
-    """Return the names of the functions that have changed since `before`."""
-    now = functions()
+    """Return the names of accelbench's functions that have been replaced since `before`, in whole or their code."""
+    now = imported_functions()
     return sorted(name for name, function in before.items() if not _is_same(function, now.get(name)))
 
 
@@ -52,11 +55,11 @@ def _is_same(before: tuple[object, object], now: tuple[object, object] | None) -
 
 
 def flags() -> dict[str, str]:
-    """Return the environment variables whose names begin with one of `FLAGS`."""
+    """Return the environment variables that frameworks read: those whose names begin with one of `FLAGS`."""
     return {name: value for name, value in os.environ.items() if name.startswith(FLAGS)}
 
 
 def changed_flags(before: Mapping[str, str]) -> list[str]:
-    """Return the names of the environment variables that have changed since `before`."""
+    """Return the names of the environment variables of `flags` that have changed since `before`."""
     now = flags()
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))

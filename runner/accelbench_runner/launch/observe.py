@@ -30,9 +30,10 @@ class Call:
 
 
 def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> dict[str, object]:
-    """Make a call for each batch, and return the facts about the calls: values, or functions that read them.
+    """Make a call for each batch; return the facts about the calls, by field of `Facts`.
 
-    `declared` has a description for each name that the program may observe.
+    Each fact is a value, or a function that reads the value. `declared` maps each name that the program may observe to
+    a description.
     """
     check_names(declared)
     calls, state = make_calls(adapter, program, work)
@@ -72,7 +73,7 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
 def observations(
     adapter: Adapter, program: Program, calls: Sequence[Call], declared: Mapping[str, str]
 ) -> dict[str, Scalar]:
-    """Return the standard observations of the calls, and those that the program makes from their outs, by name.
+    """Return observations by name: the standard ones of the calls, and the program's own about the calls' results.
 
     Raises ValueError for an undeclared name, and TypeError for a value of an invalid type.
     """
@@ -96,7 +97,7 @@ def observations(
 
 
 def check_names(declared: Mapping[str, str]) -> None:
-    """Raise ValueError if the declared observations are too many, or a name is invalid."""
+    """Raise ValueError if a workload declares too many observations, or one with an invalid name."""
     if len(declared) > MAXIMUM_OWN:
         raise ValueError(f"a workload observes {len(declared)} things of its own, at most {MAXIMUM_OWN}")
     for name in declared:
@@ -105,7 +106,10 @@ def check_names(declared: Mapping[str, str]) -> None:
 
 
 def _to_numpy(adapter: Adapter, out: Any) -> Any:
-    """Convert a call's out to NumPy: an array, or a mapping of arrays by name; Python's own values stay as they are."""
+    """Convert what a call returned to NumPy: an array, or a mapping of arrays by name.
+
+    None and Python's own numbers, booleans and texts stay as they are.
+    """
     if out is None or isinstance(out, bool | int | float | str):
         return out
     try:
@@ -115,9 +119,9 @@ def _to_numpy(adapter: Adapter, out: Any) -> Any:
 
 
 def _scalar(name: str, value: Any) -> Scalar:
-    """Convert an observed value to a number, a boolean or a text; a list becomes the text `1, 0, 1`.
+    """Convert an observed value to a number, a boolean or a text; a list of values becomes a text such as `1, 0, 1`.
 
-    Raises TypeError, which names the observation, for a value of another type.
+    Raises TypeError for a value of another type; `name` is the observation's name for the message.
     """
     import numpy as np
 

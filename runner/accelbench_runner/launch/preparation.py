@@ -22,8 +22,8 @@ from accelbench_runner.protocol import PhaseEnded, PhaseStarted
 def import_framework(task: Task) -> tuple[Adapter, float]:
     """Import the framework, the workload's libraries and the compiler.
 
-    Returns the adapter, and the seconds to import the compiler: 0 for a variant that needs none. Raises
-    UnsupportedError if anything needed is missing.
+    Returns the adapter, and the seconds that importing the compiler took: 0 if the variant needs no compiler. Raises
+    UnsupportedError if a package is missing, or if the platform does not support the framework or the precision.
     """
     framework, precision = frameworks.find(task.kind.framework), task.request.case.measurement.precision
     try:
@@ -73,9 +73,10 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
         work = adapter.prepare(program)
         if task.measure.cold:
             work = replace(work, evict=task.monitor.evictor(adapter.overwrite))
-        work.synchronise((work.fresh(), work.batches))  # so that moving the inputs to the device counts as setup
+        # Wait here, so that moving the inputs to the device counts as setup.
+        work.synchronise((work.fresh(), work.batches))
     evicts_caches = work.evict is not None
-    task.reporter.facts(
+    task.reporter.send_facts(
         **_program_facts(task, adapter, program, work, arrays),
         inputs_digest=inputs.digest(arrays),
         cold=evicts_caches if task.measure.cold else None,
@@ -85,30 +86,37 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
 
 
 def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[Program, Work]:
-    """Build and prepare the program for a target, if possible without real inputs."""
+    """Build the program and prepare it for compiling; use only the inputs' shapes if the workload declares them.
+
+    So a program whose arrays do not fit into this machine can be compiled too.
+    """
     shapes = task.workload.shapes(task.parameters)
     if shapes is None:
         return set_up(task, adapter)
 
     def build() -> tuple[Program, Work]:
+        """Build and prepare the program from the inputs' shapes."""
         program = build_program(task.workload, task.kind, task.parameters, shapes, adapter)
         return program, adapter.prepare(program)
 
     with task.reporter.phase("setup"):
         program, work = targets.build_abstract(build)
         workload_checks.check_names(getattr(task.workload, task.kind.method), program)
-    task.reporter.facts(**_program_facts(task, adapter, program, work, shapes))
+    task.reporter.send_facts(**_program_facts(task, adapter, program, work, shapes))
     return program, work
 
 
 def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> dict[str, object]:
-    """Return facts about a call's units, memory and cost, by field of `Facts`: values, or functions that read them."""
+    """Return facts about the units of work, the memory and the cost of a call, by field of `Facts`.
+
+    Each is a value, or a function without arguments that returns the value.
+    """
     observes = task.measure.protocol == "observe"
     cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
     return {
         "unit": task.measure.unit,
         "units_per_call": work.units,
-        # No program of functions can claim more units than another: the script declares them for all.
+        # A script of plain functions declares the units for all variants, so that none can claim more than another.
         "units_per_step": program.units if task.workload.hand_written else 1,
         "flops_per_unit": cost.flops if cost else None,
         "bytes_per_unit": cost.bytes if cost else None,
@@ -120,10 +128,10 @@ def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, a
 
 
 def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: float) -> tuple[Any, Any]:
-    """Compile the call, make it for the first time, and return its result.
+    """Compile the call and make it for the first time; return the call's result.
 
-    The phase `compile` consists of `import_seconds` for importing the compiler, of compiling before the call, and of
-    compiling inside the call; `first-step` is the rest of the call.
+    Reports two phases: `compile` consists of importing the compiler, which took `import_seconds`, of compiling before
+    the call, and of compiling inside the call; `first-step` is the rest of the call.
     """
     clock, reporter = task.clock, task.reporter
     state = work.fresh()
@@ -134,7 +142,8 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: fl
     adapter.compile_ahead(work)
     mode = frameworks.find(task.kind.framework).modes.get(task.kind.mode)
     call_compiles_nothing = mode is not None and not mode.compiles_in_first_call
-    if call_compiles_nothing:  # then a failure of the call belongs to `first-step`
+    if call_compiles_nothing:
+        # Start the next phase now, so that a failure of the call is reported as one of `first-step`.
         reporter.send(PhaseStarted(phase="first-step"))
     call_began = clock.seconds()
     seconds_before_call = adapter.accounting.compilations().seconds
@@ -172,8 +181,8 @@ def versions_of(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
 
 
 def _version_of(library: str) -> str:
-    """Return the version of an imported module or of its top-level package."""
-    for module in (library, package_of(library)):  # `orbax.checkpoint` has a version, `orbax` has none
+    """Return the version of an imported module or of its top-level package, `unknown` if neither has one."""
+    for module in (library, package_of(library)):  # `orbax.checkpoint` has a version, but `orbax` has none
         version = getattr(sys.modules[module], "__version__", None)
         if version:
             return str(version)

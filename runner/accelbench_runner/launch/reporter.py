@@ -1,4 +1,4 @@
-"""Send the supervisor messages over a descriptor: facts, phases, asides, probes and the failure of a variant."""
+"""Send the supervisor messages over a descriptor: facts, phases, activities, probes and the failure of a variant."""
 
 import os
 import traceback
@@ -15,12 +15,12 @@ from accelbench.catalogue import script, workload_checks
 from accelbench.document import shorten
 from accelbench.launch.fact import Unreadable, clip
 from accelbench.launch.facts import Facts, Probe
-from accelbench.launch.record import Aside
+from accelbench.launch.record import Activity
 from accelbench_runner.clock import Clock
 from accelbench_runner.frameworks.adapter import Adapter, UnsupportedError
 from accelbench_runner.protocol import (
-    AsideEnded,
-    AsideStarted,
+    ActivityEnded,
+    ActivityStarted,
     FactsReported,
     Failed,
     Message,
@@ -42,11 +42,11 @@ T = TypeVar("T")
 
 
 def read(reading: Callable[[], T]) -> T | Unreadable:
-    """Return the result of the call; `Unreadable` if it raises."""
+    """Return the result of `reading()` or, if it raises an exception, an `Unreadable` that describes the exception."""
     try:
         return reading()
     except Exception as error:  # noqa: BLE001 - another library's statistics may raise anything
-        _print_exception(error)  # the fact has room for one line
+        _print_exception(error)  # with its stack, because an `Unreadable` has room for one line only
         return Unreadable(why=clip(workload_checks.describe(error)))
 
 
@@ -57,7 +57,7 @@ def _print_exception(error: Exception) -> None:
 
 
 def _print_and_shorten(error: Exception) -> str:
-    """Print the exception with its stack, and return its type and message, shortened for a message."""
+    """Print the exception with its stack; return its type and text, shortened to `MAXIMUM_PROBLEM_CHARACTERS`."""
     _print_exception(error)
     return shorten(f"{type(error).__name__}: {error}", MAXIMUM_PROBLEM_CHARACTERS)
 
@@ -70,32 +70,33 @@ class _Elapsed:
 
 
 class Reporter:
-    """Write messages to the supervisor's descriptor, and time phases, asides and probes."""
+    """Write messages to the supervisor's descriptor, and time phases, activities outside them, and probes."""
 
-    def __init__(self, descriptor: int, clock: Clock, *, mark: Path, skip: Collection[Probe] = ()) -> None:
-        """Prepare to send messages over `descriptor`, and to run no probe in `skip`.
+    def __init__(self, descriptor: int, clock: Clock, *, probe_file: Path, skip: Collection[Probe] = ()) -> None:
+        """Prepare to send messages to the supervisor over `descriptor`, and to leave out the probes in `skip`.
 
-        The file `mark` receives the name of a probe that runs between blocks.
+        While a probe runs between two timed blocks, `probe_file` contains the name of the probe.
         """
         self._descriptor = descriptor
         self._clock = clock
-        self._mark = mark
+        self._probe_file = probe_file
         self._skipped_probes = set(skip)
         self._nested_seconds = 0.0
-        """Seconds of asides that ran inside the current aside."""
+        """Seconds of activities that ran inside the current activity."""
 
     def send(self, message: Message) -> None:
-        """Write the message as one line."""
+        """Write the message to the supervisor's pipe, as one line of JSON."""
         remaining = memoryview(message.to_json().encode() + b"\n")
         while remaining:  # `os.write` may write only some of the bytes
             written_bytes = os.write(self._descriptor, remaining)
             remaining = remaining[written_bytes:]
 
-    def facts(self, **readings: object) -> None:
-        """Send facts, by the names of the fields of `Facts`.
+    def send_facts(self, **readings: object) -> None:
+        """Send facts to the supervisor; each keyword is a field of `Facts`.
 
-        Each is a value, or a function without arguments that returns it. None is not sent. A fact that cannot be read
-        or has an invalid value is sent as `Unreadable`, because a failed reading is no failure of the variant.
+        Each argument is the fact's value, or a function without arguments that returns the value. A value of None is
+        not sent. If the function raises, or the value is invalid, an `Unreadable` is sent instead: a failed reading is
+        no failure of the variant.
         """
         if unknown := readings.keys() - Facts.model_fields.keys():
             raise TypeError(f"Facts has no {', '.join(sorted(unknown))}")
@@ -105,7 +106,10 @@ class Reporter:
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[dict[str, float]]:
-        """Time a phase and report it. The body may add the seconds of parts to the dictionary."""
+        """Time the body of the `with` block as a phase of the launch, and report the seconds.
+
+        The body may add the seconds of parts of the phase, such as `trace`, to the dictionary.
+        """
         self.send(PhaseStarted(phase=phase))
         parts: dict[str, float] = {}
         began = self._clock.seconds()
@@ -113,50 +117,55 @@ class Reporter:
         self.send(PhaseEnded(phase=phase, seconds=self._clock.seconds() - began, parts=parts))
 
     @contextmanager
-    def aside(self, name: Aside) -> Iterator[None]:
-        """Time and report work that belongs to no phase."""
-        self.send(AsideStarted(name=name))
+    def outside_phases(self, name: Activity) -> Iterator[None]:
+        """Time the body of the `with` block as an activity that belongs to no phase, and report the seconds."""
+        self.send(ActivityStarted(name=name))
         with self._time_body() as elapsed:
             yield
-        self.send(AsideEnded(name=name, seconds=elapsed.seconds))
+        self.send(ActivityEnded(name=name, seconds=elapsed.seconds))
 
-    def probe(self, name: Probe, run: Callable[[], T]) -> T | None:
-        """Run a probe and return its result; None if it fails or is skipped.
+    def run_probe(self, name: Probe, run: Callable[[], T]) -> T | None:
+        """Run a probe and return its result; return None if the probe fails or is skipped.
 
-        The variant does not need it, so a failure of the probe is no failure of the variant. `alone` says that the
-        aside is a probe, for which the supervisor has a time limit; some other asides have the name of a probe too.
+        The variant does not need the probe, so a failure of the probe is no failure of the variant.
         """
         if name in self._skipped_probes:
             return None
         result, problem = None, ""
-        self.send(AsideStarted(name=name, alone=True))
+        # With `alone`, the supervisor applies its time limit for probes. An activity that also makes calls of the
+        # variant can have a probe's name, but is sent without `alone`.
+        self.send(ActivityStarted(name=name, alone=True))
         with self._time_body() as elapsed:
             try:
                 result = run()
             except Exception as error:  # noqa: BLE001 - a probe must not fail the variant
                 self._skipped_probes.add(name)
                 problem = _print_and_shorten(error)
-        self.send(AsideEnded(name=name, seconds=elapsed.seconds, problem=problem))
+        self.send(ActivityEnded(name=name, seconds=elapsed.seconds, problem=problem))
         return result
 
-    def probe_between_blocks(self, name: Probe, run: Callable[[], None]) -> None:
-        """Run a probe between blocks; unless it fails, send no message, which would wake the supervisor.
+    def run_probe_between_blocks(self, name: Probe, run: Callable[[], None]) -> None:
+        """Run a probe between two timed blocks, and send a message only if the probe fails.
 
-        Meanwhile the mark file has the probe's name, so that the supervisor knows which probe hung or crashed.
+        A message would wake the supervisor, which would disturb the blocks. So the probe's name is written to a file
+        instead; if the probe hangs or crashes, the supervisor reads the name there.
         """
         if name in self._skipped_probes:
             return
-        self._mark.write_text(name)
+        self._probe_file.write_text(name)
         try:
             run()
         except Exception as error:  # noqa: BLE001 - a probe must not fail the variant
             self._skipped_probes.add(name)
-            self.send(AsideEnded(name=name, seconds=0.0, problem=_print_and_shorten(error)))
-        self._mark.write_text("")
+            self.send(ActivityEnded(name=name, seconds=0.0, problem=_print_and_shorten(error)))
+        self._probe_file.write_text("")
 
     @contextmanager
     def _time_body(self) -> Iterator[_Elapsed]:
-        """Time the body of the context, without the asides inside it; the result is set when the body ends."""
+        """Time the body of the `with` block, without the activities inside it.
+
+        The seconds of the yielded object are set when the body ends.
+        """
         earlier_nested_seconds = self._nested_seconds
         self._nested_seconds = 0.0
         elapsed = _Elapsed()
@@ -164,11 +173,11 @@ class Reporter:
         yield elapsed
         total_seconds = self._clock.seconds() - began
         elapsed.seconds = max(0.0, total_seconds - self._nested_seconds)
-        self._nested_seconds = earlier_nested_seconds + total_seconds  # what an enclosing aside must leave out
+        self._nested_seconds = earlier_nested_seconds + total_seconds  # an enclosing activity leaves these out
 
 
-def with_message(error: BaseException) -> BaseException:
-    """Return the exception itself, or a RuntimeError in its place if its message cannot be formatted."""
+def ensure_formattable(error: BaseException) -> BaseException:
+    """Return the exception or, if `str` of the exception raises, a RuntimeError in its place."""
     try:
         str(error)
     except Exception as problem:  # noqa: BLE001 - a user's exception
@@ -178,7 +187,7 @@ def with_message(error: BaseException) -> BaseException:
 
 
 def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
-    """Return the message to the supervisor that the variant has failed by this exception.
+    """Return the message that tells the supervisor that the variant raised `error`, with the place in the user's code.
 
     `adapter` is None if the framework was not imported yet.
     """
@@ -188,7 +197,7 @@ def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
     if _out_of_memory(error) or (adapter is not None and adapter.out_of_memory(error)):
         reason = FailureReason.OUT_OF_MEMORY
     trace = _format_traceback(error)
-    # Without a trace, the text names the line.
+    # Without a trace, `format_error` names the line in the user's script.
     text = workload_checks.describe(error) if trace else script.format_error(error)
     advice = adapter.advise(error) if adapter is not None else ""
     message = shorten(f"{text}; {advice}" if advice else text, MAXIMUM_MESSAGE_CHARACTERS)
@@ -205,10 +214,10 @@ def _out_of_memory(error: BaseException) -> bool:
 def _format_traceback(error: BaseException) -> str:
     """Return where the exception was raised, as `my_filter.py, line 12 in step: CODE, called from ...`.
 
-    It has the frames in the user's script, or else those outside accelbench's own code; empty if the message is enough.
+    Only the frames in the user's script are named or, if none is, those outside accelbench's own code.
     """
     if isinstance(error, workload_checks.InvalidWorkloadError):
-        return ""
+        return ""  # the exception's message says what is wrong
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -220,6 +229,6 @@ def _format_traceback(error: BaseException) -> str:
 
 
 def _format_frame(frame: traceback.FrameSummary) -> str:
-    """Return `my_filter.py, line 12 in step: CODE`."""
+    """Describe a stack frame as `my_filter.py, line 12 in step: CODE`."""
     code = f": {frame.line}" if frame.line else ""
     return f"{Path(frame.filename).name}, line {frame.lineno} in {frame.name}{code}"

@@ -32,7 +32,7 @@ from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks, dependence, formula, limits, meddling, observe
 from accelbench_runner.launch.compilation import Compilation
 from accelbench_runner.launch.preparation import import_framework, make_first_call, set_up, versions_of
-from accelbench_runner.launch.reporter import Reporter, describe_failure, read, with_message
+from accelbench_runner.launch.reporter import Reporter, describe_failure, ensure_formattable, read
 from accelbench_runner.launch.task import Machine, Task
 from accelbench_runner.launch.timing import Inspect, Timing
 from accelbench_runner.outputs import save, type_name
@@ -44,9 +44,9 @@ MINIMUM_PARITY_UNITS = 2
 
 
 def run_launch(request: LaunchRequest, machine: Machine) -> int:
-    """Run a launch, report its result, and return the exit status."""
-    mark = Path(request.directory) / PROBE_FILE
-    reporter = Reporter(request.descriptor, machine.clock, mark=mark, skip=request.skip)
+    """Run a launch, report its result to the supervisor, and return the exit status of this process."""
+    probe_file = Path(request.directory) / PROBE_FILE
+    reporter = Reporter(request.descriptor, machine.clock, probe_file=probe_file, skip=request.skip)
     launch: Launch | Compilation | None = None
     try:
         if request.purpose == "compile":
@@ -54,10 +54,10 @@ def run_launch(request: LaunchRequest, machine: Machine) -> int:
         else:
             launch = Launch(request, reporter, machine)
         launch.run()
-    except KeyboardInterrupt:  # of this process, by whoever started it
+    except KeyboardInterrupt:  # whoever started this process interrupted it: the variant has not failed
         raise
     except BaseException as raised:  # noqa: BLE001 - any exception of the variant is its result
-        error = with_message(raised)
+        error = ensure_formattable(raised)
         adapter = launch.adapter if launch else None
         if adapter is not None and adapter.needs_gradients(error):
             reporter.send(NeedsGradients())
@@ -83,23 +83,24 @@ class Launch:
     """Resident memory of the process before setup, without mapped files."""
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
-        """Load the task and prepare the monitor."""
-        self._functions = meddling.functions()  # before the workload's file is loaded, which may replace some
+        """Load the task and prepare the device's monitor."""
+        # The workload's file may replace functions of accelbench, or change environment variables that frameworks read.
+        self._functions = meddling.imported_functions()
         flags_before = meddling.flags()
-        self._task = Task.load(request, reporter, machine)
-        self._changed_flags = meddling.changed_flags(flags_before)  # by the workload's file, which is loaded now
+        self._task = Task.load(request, reporter, machine)  # executes the workload's file
+        self._changed_flags = meddling.changed_flags(flags_before)
         self._reporter = reporter
-        reporter.probe("watch", self._task.monitor.prepare)
+        reporter.run_probe("watch", self._task.monitor.prepare)
 
     def run(self) -> None:
-        """Import the framework, then measure by the workload's protocol."""
+        """Import and initialise the framework, then measure by the workload's protocol."""
         task = self._task
         adapter, self._import_seconds = import_framework(task)
         self.adapter = adapter
         with self._reporter.phase("device-init"):
             adapter.initialise()
-        settings = self._reporter.probe("watch", lambda: task.monitor.identify(adapter.accounting.device_id()))
-        self._reporter.facts(
+        settings = self._reporter.run_probe("watch", lambda: task.monitor.identify(adapter.accounting.device_id()))
+        self._reporter.send_facts(
             protocol=task.measure.protocol,
             versions=lambda: versions_of(adapter, task.libraries),
             device_settings=dict(settings) if settings else None,
@@ -108,7 +109,7 @@ class Launch:
         if task.request.purpose == "probe":  # a warm probe ends after the first call
             _, work = set_up(task, adapter)
             make_first_call(task, adapter, work, self._import_seconds)
-            self._reporter.facts(compile_cache=adapter.accounting.compile_cache)
+            self._reporter.send_facts(compile_cache=adapter.accounting.compile_cache)
             return
         if task.measure.protocol == "observe":
             self._observe(adapter)
@@ -116,16 +117,19 @@ class Launch:
             self._measure_steps(adapter)
 
     def _observe(self, adapter: Adapter) -> None:
-        """Run the protocol `observe`, which times nothing."""
+        """Make the calls of the protocol `observe`, which times nothing, and report the facts about them."""
         program, work = set_up(self._task, adapter)
         with self._reporter.phase("steady"):
             facts = observe.observe(adapter, program, work, self._task.workload.observes)
-        self._reporter.facts(**facts)
+        self._reporter.send_facts(**facts)
         self._report_measured(adapter)
 
     def _report_measured(self, adapter: Adapter) -> None:
-        """Report the last facts that a verdict needs. A probe that fails later does no harm."""
-        self._reporter.facts(
+        """Report the last facts that a verdict needs, and that the launch is measured.
+
+        A probe that crashes the process later does not undo the measurement.
+        """
+        self._reporter.send_facts(
             precision=adapter.precision,
             gradients=lambda: Gradients(
                 wanted=self._task.measure.differentiates,
@@ -142,7 +146,10 @@ class Launch:
         self._reporter.send(Measured())
 
     def _measure_steps(self, adapter: Adapter) -> None:
-        """Compute outputs, time calls, count operations, and try unseen inputs, for every protocol but `observe`."""
+        """Compute outputs, time calls, count operations, and try unseen inputs.
+
+        Every protocol but `observe` is measured here.
+        """
         task = self._task
         self._bytes_before_setup = cpu.resident_bytes()
         cpu.restart_peak()
@@ -150,7 +157,7 @@ class Launch:
         timing = Timing(task, adapter, self._bytes_before_setup)
         if task.measure.protocol == "episode":
             state, out, units = timing.measure_episode(program, work)
-            with self._reporter.aside("parity"):
+            with self._reporter.outside_phases("parity"):
                 self._write_outputs(adapter, program, state, work.last_out(out), units)
             del state, out
             self._report_measured(adapter)
@@ -178,7 +185,10 @@ class Launch:
     def _time_blocks(
         self, adapter: Adapter, program: Program, work: Work, timing: Timing
     ) -> dependence.ExtraBlock | None:
-        """Time blocks, and then the work that continues after one; return the extra block of the first rounds."""
+        """Time blocks, and measure the work that continues after a block.
+
+        Return the extra block that launches of the first rounds make; None in later rounds.
+        """
         # The protocol `latency` leaves garbage collection to Python, as in production.
         is_steady = self._task.measure.protocol == "steady"
         with blocks.garbage_collection_paused() if is_steady else nullcontext():
@@ -188,13 +198,24 @@ class Launch:
         return extra
 
     def _measure_limits(self, adapter: Adapter) -> None:
-        """Measure and report the device's FLOP/s and bytes/s."""
-        task, processors = self._task, self._task.machine.processors
-        measure = partial(limits.measure_undisturbed, adapter, task.platform, task.monitor, task.clock, processors)
-        self._reporter.facts(limits=self._reporter.probe("limits", measure))
+        """Measure the highest FLOP/s and bytes/s that the device reaches, and report them."""
+        task = self._task
+        measure = partial(
+            limits.measure_undisturbed,
+            adapter,
+            platform=task.platform,
+            monitor=task.monitor,
+            clock=task.clock,
+            processors=task.machine.processors,
+        )
+        measured_limits = self._reporter.run_probe("limits", measure)
+        self._reporter.send_facts(limits=measured_limits)
 
     def _run_in_float64(self, adapter: Adapter) -> None:
-        """Run the program once in float64, where rounding hides no wrong formula; report how it went."""
+        """Run the variant's program once in float64, and report how it went.
+
+        In float64, rounding is too small to hide a wrong formula.
+        """
         task = self._task
         program = formula.Formula(
             workload=task.workload,
@@ -206,24 +227,25 @@ class Launch:
         )
 
         def run() -> FormulaRun:
+            """Run the program in float64, or return the reason why that is not possible."""
             if reason := task.platform.lacks.get("float64"):
                 return FormulaRun(unable=f"float64 is {reason}")
-            adapter.restore_captured()  # the program starts in float64 as it did before
+            adapter.restore_captured()  # earlier calls may have changed what the program captures
             adapter_for_float64 = adapter.in_float64()
             if adapter_for_float64 is None:
                 return FormulaRun(unable="the framework's adapter has no float64")
             return program.run(adapter_for_float64)
 
-        self._reporter.facts(formula=self._reporter.probe("formula", run))
+        self._reporter.send_facts(formula=self._reporter.run_probe("formula", run))
 
     def _compute_outputs(self, adapter: Adapter, program: Program, work: Work) -> None:
-        """Make calls until there are enough units for parity, and write the last outputs."""
+        """Make calls until there are enough units of work for the parity check, and write the last call's outputs."""
         state, out = make_first_call(self._task, adapter, work, self._import_seconds)
-        self._reporter.facts(
+        self._reporter.send_facts(
             compile_cache=adapter.accounting.compile_cache,
             compile_peak_memory_bytes=lambda: max(0, cpu.peak_bytes() - self._bytes_before_setup),
         )
-        with self._reporter.aside("parity"):
+        with self._reporter.outside_phases("parity"):
             units = work.units
             while units < max(MINIMUM_PARITY_UNITS, self._task.measure.parity_units):
                 state, out = work.call(state, work.batches)
@@ -231,12 +253,15 @@ class Launch:
             self._write_outputs(adapter, program, state, work.last_out(out), units)
 
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
-        """Write what the program exports of the state and the last out for the judge, after `units` units of work."""
+        """Write the outputs that the program exports from the state and the last `out`, for the judge to compare.
+
+        `units` is the number of units of work after which they were computed.
+        """
         exported = workload_checks.call_export(program, state, out)
         outputs = export_numbers(adapter, program.export, exported)
         save(self._task.directory / OUTPUTS, outputs)
         names = list(outputs)[:MAXIMUM_OUTPUTS]
-        self._reporter.facts(
+        self._reporter.send_facts(
             parity_units=units,
             output_types=lambda: {name: type_name(exported[name]) for name in names},
             output_shapes=lambda: {name: list(outputs[name].shape) for name in names},
@@ -244,14 +269,14 @@ class Launch:
         )
 
     def _count_operations(self, adapter: Adapter, work: Work) -> None:
-        """Report the executable's size, and the declared and counted operations."""
+        """Report the executable's size, and the operations that the workload declares and that the framework counts."""
         declared = workload_checks.operations(self._task.workload, self._task.parameters)
-        with self._reporter.aside("operations"):
-            self._reporter.facts(executable=adapter.accounting.executable_size)
+        with self._reporter.outside_phases("operations"):
+            self._reporter.send_facts(executable=adapter.accounting.executable_size)
             counted = value_or_none(read(lambda: adapter.accounting.operations(work))) if declared else None
         if declared is None:
-            return
-        self._reporter.facts(
+            return  # there is nothing to compare the counted operations with
+        self._reporter.send_facts(
             operations=DeclaredOperations(
                 declared=OperationCounts(**asdict(declared * work.units)),
                 counted=OperationCounts(**asdict(counted.operations)) if counted else None,
@@ -260,14 +285,14 @@ class Launch:
         )
 
     def _make_extra_block(self, adapter: Adapter, program: Program, work: Work) -> dependence.ExtraBlock:
-        """Make the extra block, whose operations and outputs are compared later, in a launch that times nothing."""
-        with self._reporter.aside("dependence"):
+        """Make the extra block in a launch that times nothing; its operations and outputs are compared later."""
+        with self._reporter.outside_phases("dependence"):
 
             def block(calls: int, inspect: Inspect) -> float:
                 """Make one block of `calls` calls; return its seconds."""
                 return blocks.time_calls(work, calls, self._task.clock, inspect)
 
-            block(1, lambda _: None)  # the second call may be compiled anew, so its time does not count
+            block(1, lambda _: None)  # this block is the second call, which may be compiled anew: its time is not used
             seconds_per_call = block(1, lambda _: None)
             unseen_seed = self._task.request.unseen_seed
             return dependence.make_extra_block(
@@ -275,16 +300,17 @@ class Launch:
             )
 
     def _count_calls(self, adapter: Adapter, program: Program, work: Work, extra: dependence.ExtraBlock | None) -> None:
-        """Compare the extra block with untimed calls, keep its counts, and report the call's arithmetic.
+        """Compare the extra block with calls that are not timed, keep its counts, and report the call's arithmetic.
 
-        This runs after the timed blocks, because counting takes memory and time. `extra` is None in later rounds.
+        Counting takes memory and time, so it runs after the timed blocks. `extra` is None in later rounds, which count
+        nothing.
         """
         if extra is None:
             return
-        with self._reporter.aside("operations"):
+        with self._reporter.outside_phases("operations"):
             self._counts = dependence.replay_block(adapter, program, work, extra)
             with adapter.autograd_required():
-                self._reporter.facts(arithmetic=lambda: adapter.accounting.arithmetic(work))
+                self._reporter.send_facts(arithmetic=lambda: adapter.accounting.arithmetic(work))
 
     def _try_unseen_inputs(
         self,
@@ -293,7 +319,7 @@ class Launch:
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: Work,
     ) -> None:
-        """Run the timed program on other inputs, and report how it behaved on them and on its own."""
+        """Run the timed program on inputs that it does not know, and report how it depends on its inputs."""
         task = self._task
         subject = dependence.Subject(
             workload=task.workload,
@@ -304,6 +330,6 @@ class Launch:
             export=export,
             work=work,
         )
-        with self._reporter.aside("dependence"):
+        with self._reporter.outside_phases("dependence"):
             result = dependence.examine(adapter, subject, task.request.unseen_seed, task.directory, task.clock)
-        self._reporter.facts(dependence=result.model_copy(update=self._counts))
+        self._reporter.send_facts(dependence=result.model_copy(update=self._counts))

@@ -61,28 +61,31 @@ class LateWork:
     def __init__(
         self, adapter: Execution, clock: Clock, other_threads_seconds: Callable[[], float], probe: Probe
     ) -> None:
-        """Compile a matrix product by `probe`, which calls a function and returns its result, or None if it failed.
+        """Compile the matrix product that is compared with the work to measure.
 
-        `other_threads_seconds` returns the CPU seconds of the process's other threads.
+        `probe` calls a function and returns its result, or None if the function failed. `other_threads_seconds` returns
+        the CPU seconds of the process's other threads.
         """
         self._adapter, self._clock, self._probe = adapter, clock, probe
         self._other_threads_seconds = other_threads_seconds
         self._product: Callable[[], None] | None = probe(self._first_product)
 
     def measure(
-        self, work: Work, *, calls: int, long: bool, maximum_runs: int = MAXIMUM_RUNS
+        self, work: Work, *, calls: int, with_long_run: bool, maximum_runs: int = MAXIMUM_RUNS
     ) -> Synchronisation | None:
-        """Measure how long work continues after a run of `calls` calls; return None if the probe failed.
+        """Measure how long work continues after a run of `calls` calls has returned; None if a matrix product failed.
 
-        With `long`, a run of at least `LONG_SECONDS` is measured too.
+        If `with_long_run`, a run of at least `LONG_SECONDS` is measured too. A run that seems late is repeated, up to
+        `maximum_runs` times in all.
         """
         ready_after_runs: list[bool | None] = []
 
         def run(calls_in_run: int) -> _Run:
-            """Make a run of calls, and watch the work that continues after it."""
+            """Make a run of calls, and measure for how long work continues after it."""
             late_seconds = 0.0
 
             def inspect(result: Any) -> None:
+                """Check when the run's clock has stopped whether its result is ready; then wait until all is idle."""
                 nonlocal late_seconds
                 ready_after_runs.append(self._adapter.ready(result))
                 late_seconds = self._seconds_until_idle()
@@ -96,7 +99,7 @@ class LateWork:
         if short_run is None:
             return None
         runs = [short_run]
-        calls_in_long_run = math.ceil(LONG_SECONDS * calls / short_run.seconds) if long else 0
+        calls_in_long_run = math.ceil(LONG_SECONDS * calls / short_run.seconds) if with_long_run else 0
         if calls_in_long_run > calls:
             long_run = self._least_late_run(lambda: run(calls_in_long_run), maximum_runs)
             if long_run is None:
@@ -105,25 +108,29 @@ class LateWork:
         return Synchronisation(runs=runs, ready=None if None in ready_after_runs else all(ready_after_runs))
 
     def measure_after(self, result: Any, seconds: float) -> Synchronisation | None:
-        """Measure the late work of a call that took `seconds` and just returned `result`; None if the probe failed."""
+        """Measure how long work continues after a call that took `seconds` and has just returned `result`.
+
+        Returns None if a matrix product failed.
+        """
         if self._product is None:
             return None
         ready = self._adapter.ready(result)
         late_seconds = self._seconds_until_idle()
-        run = self._least_late_run(lambda: _Run(late_seconds, seconds), maximum_runs=1)
+        measured_run = _Run(late_seconds, seconds)  # the call cannot be repeated
+        run = self._least_late_run(lambda: measured_run, maximum_runs=1)
         return None if run is None else Synchronisation(runs=[run], ready=ready)
 
     def _least_late_run(self, run: Callable[[], _Run], maximum_runs: int) -> WatchedRun | None:
-        """Repeat a run while it seems late; return the run with the fewest late seconds, less those of products.
+        """Repeat a run while work seems to continue after it; return the run after which it continued least.
 
-        None if the probe that makes matrix products failed.
+        From its late seconds, those after matrix products are subtracted, because threads of a pool spin for a while
+        after any work. Returns None if a matrix product failed.
         """
         runs, baseline_seconds = [], 0.0
         for _ in range(maximum_runs):
             runs.append(run())
-            late_seconds, seconds = min(runs)  # the least late run
-            # Threads of a pool spin after any work. Matrix products show for how long, but no pool spins for
-            # `PATIENCE_SECONDS`.
+            late_seconds, seconds = min(runs)  # `_Run` is sorted by its late seconds first
+            # No pool spins for `PATIENCE_SECONDS`, so a run that is as late needs no products.
             if baseline_seconds + PAUSE_SECONDS < late_seconds < PATIENCE_SECONDS:
                 product_late_seconds = self._probe(partial(self._lateness_of_products, seconds))
                 if product_late_seconds is None:
@@ -134,14 +141,14 @@ class LateWork:
         return WatchedRun(seconds=seconds, late_seconds=max(0.0, late_seconds - baseline_seconds))
 
     def _first_product(self) -> Callable[[], None]:
-        """Compile a matrix product, compute it once, and return the function that computes it."""
+        """Compile a matrix product, compute the product once, and return the function that computes it."""
         product = self._adapter.product(PRODUCT)
         product()
         self._adapter.drain()
         return product
 
     def _lateness_of_products(self, seconds: float) -> float:
-        """Multiply matrices for `seconds`, at most `MAXIMUM_BASELINE_SECONDS`; return the seconds until idle then."""
+        """Multiply matrices for `seconds`, at most `MAXIMUM_BASELINE_SECONDS`; then return the seconds until idle."""
         assert self._product is not None  # noqa: S101 - the callers have checked
         began = self._clock.seconds()
         self._product()
@@ -150,13 +157,13 @@ class LateWork:
         return self._seconds_until_idle()
 
     def _seconds_until_idle(self) -> float:
-        """Return the seconds until the device and the process's other threads are idle."""
+        """Wait for the device and the process's other threads; return the seconds until both are idle."""
         began = self._clock.seconds()
-        self._adapter.drain()
+        self._adapter.drain()  # waits for the device's queue
         return self._clock.seconds() - began + self._seconds_busy()
 
     def _seconds_busy(self) -> float:
-        """Watch the other threads until they are idle; return the seconds until they were last busy."""
+        """Wait until this process's other threads are idle; return the seconds until they were last busy."""
         began = last_busy = now = self._clock.seconds()
         cpu_seconds = self._other_threads_seconds()
         while now - last_busy < QUIET_SECONDS and now - began < PATIENCE_SECONDS:

@@ -19,13 +19,13 @@ from accelbench_runner.protocol import LaunchRequest
 
 
 def import_adapter(framework: str) -> Callable[[AdapterSettings], Adapter]:
-    """Import the framework together with its adapter class, and return the class."""
+    """Import a framework, and return the class that adapts the framework to accelbench."""
     adapter: Callable[[AdapterSettings], Adapter] = frameworks.find(framework).load_adapter()
     return adapter
 
 
 def create_monitor(platform: Platform, clock: Clock, processors: cpu.Processors) -> DeviceMonitor:
-    """Create the monitor for the platform's device."""
+    """Create the object that measures the platform's device (energy, clocks, throttling) during a launch."""
     monitor: DeviceMonitor = platform.load_monitor()(clock, processors)
     return monitor
 
@@ -58,7 +58,7 @@ class Task:
 
     @classmethod
     def load(cls, request: LaunchRequest, reporter: Reporter, machine: Machine) -> "Task":
-        """Load the request's workload, parameters and platform, and create the monitor."""
+        """Find the workload, parameters and platform that the request names, and create the device's monitor."""
         case = request.case
         variant = next(variant for variant in case.variants if variant.name == request.variant)
         workload = catalogue.find(case.workload)
@@ -79,7 +79,7 @@ class Task:
 
     @property
     def clock(self) -> Clock:
-        """Return the machine's clock."""
+        """Return the clock by which the launch is timed; a simulation has its own."""
         return self.machine.clock
 
     @property
@@ -94,15 +94,15 @@ class Task:
 
     @property
     def timed(self) -> bool:
-        """Return True if this launch measures times."""
+        """Return True if this launch measures times, unlike a check, a compilation or a warm start."""
         return self.request.purpose == "measure"
 
     @property
     def differentiates(self) -> bool:
-        """Return True if autograd records the step."""
+        """Return True if autograd has to be on for the step, by declaration or because an earlier launch needed it."""
         return self.measure.differentiates or self.request.needs_gradients
 
     @property
     def counts_calls(self) -> bool:
-        """Return True if this launch, one of the first rounds, counts the operations of calls."""
+        """Return True if this launch counts the operations of calls, as launches of the first rounds do."""
         return self.request.round <= dependence.ROUNDS

@@ -31,7 +31,7 @@ class Timing:
     def __init__(self, task: Task, adapter: Adapter, bytes_before_setup: int) -> None:
         """Prepare to time a launch.
 
-        `bytes_before_setup` is subtracted from the host's peak memory.
+        `bytes_before_setup` is the process's memory before setup; it is subtracted from the host's peak memory.
         """
         self._task, self._adapter, self._clock, self._reporter = task, adapter, task.clock, task.reporter
         self._bytes_before_setup = bytes_before_setup
@@ -39,9 +39,9 @@ class Timing:
         self._causes: list[str] = []
 
     def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
-        """Time blocks of many calls (protocol `steady`) or of one call (`latency`), and report them.
+        """Time blocks of many calls (protocol `steady`) or of one call (protocol `latency`), and report them.
 
-        Returns the calls in a block, and in the first rounds an extra block for `dependence`.
+        Returns the number of calls in a block and, in the first rounds, an extra block for the checks of `dependence`.
         """
         task, adapter = self._task, self._adapter
         if task.measure.protocol == "latency":
@@ -52,7 +52,7 @@ class Timing:
             seconds_per_call, block_plan = self._plan_steady(work)
 
         def measure(block_plan: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
-            """Measure the blocks; pass the result of each to `inspect`."""
+            """Time the planned blocks; if the framework compiles during a block, time all of them again."""
             try:
                 with adapter.forbid_compiling():
                     return blocks.measure_as_planned(work, block_plan, self._clock, inspect)
@@ -65,10 +65,10 @@ class Timing:
         calls = measured_blocks.units // work.units
         if not task.counts_calls:
             return calls, None
-        with self._reporter.aside("dependence"):
+        with self._reporter.outside_phases("dependence"):
 
             def block(calls: int, inspect: Inspect) -> object:
-                """Make one block of `calls` calls, just as timed blocks are made."""
+                """Make one block of `calls` calls with the functions that make the timed blocks."""
                 return measure(blocks.BlockPlan(calls=calls, blocks=1), inspect)
 
             unseen_seed = task.request.unseen_seed
@@ -78,61 +78,61 @@ class Timing:
             return calls, extra_block
 
     def _plan_steady(self, work: Work) -> tuple[float, blocks.BlockPlan]:
-        """Warm up for the protocol `steady`; return the seconds per call and a plan of blocks."""
+        """Warm up for the protocol `steady`; return the seconds per call, and a plan of the blocks to time."""
         with self._reporter.phase("warm-up"):
             seconds_per_call = blocks.warm_up(work, self._clock)
             overhead = blocks.overhead_seconds(work, self._clock)
         block_plan = blocks.plan(seconds_per_call, overhead)
         if block_plan.calls >= blocks.FEW_CALLS:
             return seconds_per_call, block_plan
-        # In a short block, the work after its last call matters: docs/method/block-length.md.
-        with self._reporter.aside("synchronisation"):
-            synchronisation = self._late_work.measure(work, calls=block_plan.calls, long=False, maximum_runs=1)
-        cpu.restart_peak()  # leave the memory of these runs out of the program's peak
+        # In a block of few calls, the work that its last call leaves unfinished matters: docs/method/block-length.md.
+        with self._reporter.outside_phases("synchronisation"):
+            synchronisation = self._late_work.measure(work, calls=block_plan.calls, with_long_run=False, maximum_runs=1)
+        cpu.restart_peak()  # leaves the memory of these runs out of the program's peak
         late_seconds = synchronisation.runs[0].late_seconds if synchronisation else 0.0
         return seconds_per_call, blocks.plan(seconds_per_call, overhead, late_seconds)
 
     def measure_episode(self, program: Program, work: Work) -> tuple[Any, Any, int]:
         """Time one pass over the batches (protocol `episode`).
 
-        Returns the last state, the last out, and the number of units of work.
+        Returns the final state, the last call's `out`, and the number of units of work.
         """
         batches = inputs_of_calls(program, work)
         state: Any = None
         out: Any = None
 
         def measure(inspect: Inspect) -> blocks.MeasuredBlocks:
-            """Time the pass, and keep its final state and last out."""
+            """Time the pass, and store its final state and the last call's `out` in the enclosing function."""
             nonlocal state, out
             measured_blocks, (state, out) = blocks.episode(work, batches, self._clock)
             inspect((state, out))
             return measured_blocks
 
-        with self._reporter.aside("synchronisation"):
+        with self._reporter.outside_phases("synchronisation"):
             late_work = self._late_work  # created before the timed phase, because that may compile
         seconds_of_last_call = self._time(measure).seconds[-1]
-        with self._reporter.aside("synchronisation"):
+        with self._reporter.outside_phases("synchronisation"):
             synchronisation = late_work.measure_after((state, out), seconds_of_last_call)
-        self._reporter.facts(synchronisation=synchronisation, compile_cache=self._adapter.accounting.compile_cache)
+        self._reporter.send_facts(synchronisation=synchronisation, compile_cache=self._adapter.accounting.compile_cache)
         return state, out, work.units * len(batches)
 
     def measure_late_work(self, work: Work, calls: int) -> None:
-        """Measure and report the work that continues after a block of `calls` calls, when its clock has stopped."""
-        with self._reporter.aside("synchronisation"):
+        """Report for how long work continues after a block of `calls` calls, when the block's clock has stopped."""
+        with self._reporter.outside_phases("synchronisation"):
             in_first_rounds = self._task.request.round <= LONG_ROUNDS
-            synchronisation = self._late_work.measure(work, calls=calls, long=in_first_rounds)
-        self._reporter.facts(synchronisation=synchronisation)
+            synchronisation = self._late_work.measure(work, calls=calls, with_long_run=in_first_rounds)
+        self._reporter.send_facts(synchronisation=synchronisation)
 
     @cached_property
     def _late_work(self) -> LateWork:
-        """Create the measurement of late work on first use."""
-        probe = partial(self._reporter.probe, "synchronisation")
+        """Return the object that measures work which continues after a clock has stopped; create it on first use."""
+        probe = partial(self._reporter.run_probe, "synchronisation")
         return LateWork(self._adapter, self._clock, self._task.machine.processors.other_threads_seconds, probe)
 
     def _time(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
-        """Time blocks with `measure`; report them, and what happened to the machine and the device meanwhile.
+        """Time blocks by calling `measure`; report the blocks, and what happened to the machine and device meanwhile.
 
-        `measure` takes a function to which it passes the last result of each block.
+        `measure` has to call its argument with the last result of each block, when the block's clock has stopped.
         """
         adapter, monitor = self._adapter, self._task.monitor
         devices: list[object] = []
@@ -142,34 +142,34 @@ class Timing:
         ratios_before = len(adapter.accounting.host_to_device_ratios())
 
         def inspect(result: Any) -> None:
-            """Read, between two blocks, the device of the block's result and the state of the device."""
+            """Read between two blocks on which device the block's result is, and sample the device's clocks."""
             devices.append(read(lambda: adapter.device(result)))
             if monitor.watches_blocks:
-                self._reporter.probe_between_blocks("watch", monitor.sample)
+                self._reporter.run_probe_between_blocks("watch", monitor.sample)
 
-        self._reporter.probe("watch", self._watch.begin)
+        self._reporter.run_probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
             measured_blocks = measure(inspect)
-            # Seconds that were spent on compiling during the blocks.
+            # The parts of this phase are the seconds that compiling took during the blocks.
             parts.update(adapter.accounting.compilations().seconds_since(compilations_before))
-        machine_facts = self._reporter.probe("watch", self._watch.end)
+        machine_facts = self._reporter.run_probe("watch", self._watch.end)
         host_peak_bytes = max(0, cpu.peak_bytes() - self._bytes_before_setup)
 
         def peak_bytes() -> int | None:
-            """Return the framework's peak, or else the host's if the monitor is one of CPUs; None if unknown."""
+            """Return the framework's peak of device memory or, on a CPU, the host's peak; None if it is unknown."""
             peak = adapter.accounting.peak_memory_bytes()
             if peak is None:
                 peak = monitor.peak_bytes(host_peak_bytes)
-            return peak or None  # a peak of 0 was not measured
+            return peak or None  # a peak of 0 means that it was not measured
 
         ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]
         for block_seconds in measured_blocks.seconds:
             self._reporter.send(BlockTimed(units=measured_blocks.units, seconds=block_seconds))
         causes = self._causes + adapter.accounting.compilations().causes[len(compilations_before.causes) :]
         if machine_facts:
-            self._reporter.facts(**machine_facts)
+            self._reporter.send_facts(**machine_facts)
         clock_drift = drift.read()
-        self._reporter.facts(
+        self._reporter.send_facts(
             device=devices[-1],
             recompilations=len(causes),
             recompilation_causes=[shorten(cause, MAXIMUM_MESSAGE_CHARACTERS) for cause in causes[:MAXIMUM_CAUSES]],

@@ -98,7 +98,7 @@ class Launcher:
             wall_seconds=child_exit.wall_seconds,
             phases=tuple(listener.phases),
             blocks=tuple(listener.blocks),
-            asides=listener.asides,
+            asides=listener.activity_seconds,
             facts=Facts.parse(listener.facts, unchecked),
             printed_bytes=listener.printed_bytes,
             failure=outcome.failure,

@@ -7,11 +7,11 @@ from pydantic import ValidationError
 
 from accelbench.api.result import Phase
 from accelbench.launch.facts import PROBES, Probe
-from accelbench.launch.record import Aside, Block, PhaseRecord
+from accelbench.launch.record import Activity, Block, PhaseRecord
 from accelbench_runner.protocol import (
     MAXIMUM_MESSAGE_BYTES,
-    AsideEnded,
-    AsideStarted,
+    ActivityEnded,
+    ActivityStarted,
     BlockTimed,
     Done,
     FactsReported,
@@ -56,9 +56,9 @@ class LaunchListener:
         self.facts: dict[str, Any] = {}
         """Facts as received, not parsed yet."""
         self.phase: Phase | None = None
-        self.asides: dict[Aside, float] = {}
+        self.activity_seconds: dict[Activity, float] = {}
         """Seconds of each activity outside the phases."""
-        self.aside: Aside | None = None
+        self.activity: Activity | None = None
         """The activity outside the phases that is running."""
         self.probe: Probe | None = None
         """The running probe; None also while an aside of the same name makes calls of the variant."""
@@ -133,14 +133,14 @@ class LaunchListener:
                 self._phase_reached(phase)
             case PhaseEnded(phase=phase, seconds=seconds, parts=parts):
                 self.phases.append(PhaseRecord(phase=phase, seconds=seconds, parts=parts))
-            case AsideStarted(name=name, alone=alone):
+            case ActivityStarted(name=name, alone=alone):
                 if alone and name in PROBES:
                     self.probe = name
                     self.allowance.probe_began()
                 else:
-                    self.aside = name
-            case AsideEnded(name=name, seconds=seconds, problem=problem):
-                self._aside_ended(name, seconds, problem)
+                    self.activity = name
+            case ActivityEnded(name=name, seconds=seconds, problem=problem):
+                self._end_activity(name, seconds, problem)
             case Measured():
                 self.measured = True
             case FactsReported(values=values):
@@ -150,14 +150,14 @@ class LaunchListener:
             case Done() | Failed() | NeedsGradients():
                 self.final_message = message
 
-    def _aside_ended(self, name: Aside, seconds: float, problem: str) -> None:
+    def _end_activity(self, name: Activity, seconds: float, problem: str) -> None:
         """Add the seconds of an aside, and store a probe's error."""
-        self.asides[name] = self.asides.get(name, 0.0) + seconds
+        self.activity_seconds[name] = self.activity_seconds.get(name, 0.0) + seconds
         if self.probe == name:
             self.probe = None
             self.allowance.probe_ended()
-        elif self.aside == name:
-            self.aside = None
+        elif self.activity == name:
+            self.activity = None
         if problem and name in PROBES:
             self.unchecked[name] = f"{describe_probe(name)} raised {problem}"
 

@@ -204,7 +204,7 @@ def _describe_timeout(
     """Return the reason and message for a launch that reached its limit."""
     limit = listener.allowance.launch_limit
     limit_seconds = listener.allowance.granted_seconds
-    stage = listener.aside or listener.phase
+    stage = listener.activity or listener.phase
     position = f"it was still in {stage}" if stage else "it had not begun"
     message = f"{position} after {limit_seconds:.3g} s, {limit.reason}"
     if limit_seconds > limit.seconds:
