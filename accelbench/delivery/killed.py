@@ -19,10 +19,10 @@ class NoRunningVariantError(ValueError):
 def result_of_killed(
     case: Case, checkpoint: Result | None, headline: Headline, *, reason: FailureReason, message: str, now: str
 ) -> Result:
-    """Return the checkpoint as an incomplete result in which the running variant failed.
+    """Return the last checkpoint of a killed runner as an incomplete result in which the running variant has failed.
 
     `headline` is the runner's termination message. `reason` and `message` say why the runner was killed; `now` is in
-    RFC 3339. Without a `checkpoint`, the result has no times.
+    RFC 3339. If `checkpoint` is None, the result has no times.
 
     Raises:
         NoRunningVariantError: The headline names no running variant of the case.
@@ -42,8 +42,8 @@ def result_of_killed(
             "stopped": StopReason.INTERRUPTED,
             "finished": now,
             "variants": tuple(_with_failure(variant, blamed_variant, failure) for variant in last.variants),
-            "comparisons": _without_findings(last.comparisons, blamed_variant, failure),
-            "tail_comparisons": _without_findings(last.tail_comparisons, blamed_variant, failure),
+            "comparisons": _without_verdicts(last.comparisons, blamed_variant, failure),
+            "tail_comparisons": _without_verdicts(last.tail_comparisons, blamed_variant, failure),
             "notes": (*last.notes, note),
         }
     )
@@ -56,12 +56,12 @@ def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure)
     return variant.model_copy(update={"failure": failure})
 
 
-def _without_findings(
+def _without_verdicts(
     comparisons: Iterable[Comparison], blamed_variant: str, failure: Failure
 ) -> tuple[Comparison, ...]:
-    """Return the comparisons; those with the blamed variant lose speedup, interval and verdict."""
+    """Return the comparisons, those with the blamed variant without speedup, interval and verdict."""
     return tuple(
-        without_finding(comparison, blamed_variant, failure)
+        without_verdict(comparison, blamed_variant, failure)
         if blamed_variant in {comparison.variant, comparison.baseline}
         else comparison
         for comparison in comparisons
@@ -69,7 +69,7 @@ def _without_findings(
 
 
 def _empty_result(case: Case, now: str) -> Result:
-    """Return an incomplete result without rounds and times."""
+    """Return an incomplete result without rounds and times, for a case that has no checkpoint."""
     return Result(
         case=case,
         complete=False,
@@ -81,7 +81,7 @@ def _empty_result(case: Case, now: str) -> Result:
     )
 
 
-def without_finding(comparison: Comparison, blamed_variant: str, failure: Failure) -> Comparison:
+def without_verdict(comparison: Comparison, blamed_variant: str, failure: Failure) -> Comparison:
     """Return the comparison without speedup, interval and verdict, because the blamed variant failed."""
     return Comparison(
         variant=comparison.variant,

@@ -57,7 +57,7 @@ def main(
     take_survey: preflight.TakeSurvey = preflight.take_survey,
     probe_seconds: float = PROBE_SECONDS,
 ) -> int:
-    """Run one case and return the exit status.
+    """Run the case that the command line names, and return the exit status.
 
     Tests pass other commands for the child processes, another survey, and a shorter limit for probes.
     """
@@ -131,14 +131,14 @@ def main(
 
 
 def _purpose(case: Case, *, check_only: bool) -> Purpose:
-    """Return what the launches are for: `compile` for a case with a target, otherwise `check` or `measure`."""
+    """Return the purpose of the launches: `compile` for a case with a target, otherwise `check` or `measure`."""
     if case.accelerator.target is not None:
         return "compile"
     return "check" if check_only else "measure"
 
 
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
-    """Run the supervisor until its result is delivered, and return the exit status of this process."""
+    """Run the supervisor until it has delivered a result, or else a checkpoint and an error; return the exit status."""
     try:
         result = supervisor.run()
     except JudgeKilledError as error:
@@ -158,7 +158,7 @@ def _run(supervisor: Supervisor, log: LogWriter) -> int:
 
 
 def _prepare(directory: Path, threads: int) -> dict[str, str]:
-    """Prepare this process and the work directory for its children; return their environment variables."""
+    """Prepare this process and the work directory for child processes; return the children's environment variables."""
     _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))  # a launch that crashes must not fill the disk
     adopt_orphans()
@@ -168,14 +168,14 @@ def _prepare(directory: Path, threads: int) -> dict[str, str]:
 
 
 def _compares_times(case: Case) -> bool:
-    """Return True if the case compares times."""
+    """Return True if the workload times its variants, which protocols other than `observe` do."""
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     return workload.measure(parameters).protocol != "observe"
 
 
 def _fingerprint(case: Case, threads: int) -> dict[str, str]:
-    """Return the part of the fingerprint that is known before the first launch."""
+    """Return the fingerprint's entries that are known before the first launch: the host, the source and the case."""
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters).model_dump(mode="json")
     return {
@@ -186,7 +186,7 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
 
 
 def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSurvey) -> None:
-    """Survey the machine for what would disturb measurements, and log a warning for each."""
+    """Survey the machine for load that would disturb measurements, and log a warning for each finding."""
     case, log = supervisor.case, supervisor.log
     try:
         survey = take_survey(supervisor.host)
@@ -200,21 +200,21 @@ def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSur
 
 
 def _termination_log() -> Path | None:
-    """Return the file for the headline, which Kubernetes shows as the pod's message; None outside a pod."""
+    """Return the file whose content Kubernetes shows as the container's termination message; None outside a pod."""
     path = os.environ.get("ACCELBENCH_TERMINATION_LOG")
     if path:
         return Path(path)
-    default = Path("/dev/termination-log")  # of Kubernetes
+    default = Path("/dev/termination-log")  # Kubernetes mounts it into every container
     return default if default.exists() else None
 
 
 @contextmanager
 def _end_after(seconds: float) -> Iterator[None]:
-    """End this process with status 1 after so many seconds, with each thread's traceback on standard error.
+    """End this process with status 1 if the `with` block takes longer than `seconds`, and print all threads' stacks.
 
-    A hang of the supervisor would hold the device until the pod's deadline, which includes the time to start.
+    Without this, a supervisor that hangs would hold the device until the pod's deadline.
     """
-    # Not a timer of Python's: it would wait for the interpreter's lock, which may be what hangs.
+    # A timer of Python's would need the interpreter's lock, and the thread that hangs may hold it.
     faulthandler.dump_traceback_later(seconds, exit=True, file=STANDARD_ERROR)
     try:
         yield
@@ -224,7 +224,7 @@ def _end_after(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def _work_directory() -> Iterator[Path]:
-    """Create the work directory, and remove it at the end."""
+    """Create a temporary directory for the case, and remove it at the end of the `with` block."""
     directory = Path(tempfile.mkdtemp(prefix="ab-", dir=os.environ.get("ACCELBENCH_WORK_DIRECTORY")))
     try:
         yield directory

@@ -11,17 +11,17 @@ from accelbench.machine.output import flush_output, occupy_standard_descriptors
 
 
 def write_answer(path: Path, text: str) -> None:
-    """Write the answer to `path`, which exists only once the answer is complete."""
-    occupy_standard_descriptors()
+    """Write a child process's answer to `path`, so that the file exists only once the answer is complete."""
+    occupy_standard_descriptors()  # so that nothing that is printed meanwhile gets into the file
     partial = path.with_name(f"{path.name}.partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)
 
 
 def read_answer(path: Path, maximum_bytes: int) -> bytes | None:
-    """Return the answer in a file; None if there is no such file.
+    """Return the answer that a child process wrote to `path`; None if it wrote none.
 
-    Raises ValueError if it is longer than `maximum_bytes`.
+    Raises ValueError if the answer is longer than `maximum_bytes`.
     """
     try:
         with path.open("rb") as file:
@@ -34,7 +34,7 @@ def read_answer(path: Path, maximum_bytes: int) -> bytes | None:
 
 
 def end_process(status: int) -> NoReturn:
-    """Write what was printed and is still in a buffer, and end this process at once.
+    """Flush what was printed, and end this process at once, without exit handlers.
 
     Frameworks take time to shut down, and a user's threads and exit handlers might never end.
     """

@@ -64,20 +64,20 @@ class ClockDrift:
 
 
 def _read_both(clock: Clock, attempts: int = 9) -> tuple[float, float]:
-    """Return the seconds of the clock and of the raw clock at the same moment, as nearly as possible."""
+    """Return the readings of the clock and of the raw clock, taken as nearly as possible at the same moment."""
     readings = []
     for _ in range(attempts):
         began = clock.seconds()
         raw_seconds = clock.raw_seconds()
         ended = clock.seconds()
         readings.append((ended - began, (began + ended) / 2, raw_seconds))
-    # In a slow attempt, the system suspended this process: take the one of the least duration.
+    # In a slow attempt, the system suspended this process between readings. So take the shortest attempt.
     _duration, seconds, raw_seconds = min(readings)
     return seconds, raw_seconds
 
 
 def reading_seconds(clock: Clock, readings: int = 50, attempts: int = 20) -> float:
-    """Return the mean seconds that one call of the clock takes, in the quickest attempt."""
+    """Return the mean seconds that one reading of the clock takes, in the quickest of several attempts."""
     means = []
     for _ in range(attempts):
         began = clock.seconds()
@@ -90,7 +90,7 @@ def reading_seconds(clock: Clock, readings: int = 50, attempts: int = 20) -> flo
 
 
 def resolution(clock: Clock, readings: int = 1000) -> float:
-    """Return the smallest step of the clock that was seen, in seconds."""
+    """Return the smallest step of the clock in a series of readings, in seconds; 0 if all readings are equal."""
     times = [clock.seconds() for _ in range(readings)]
     differences = [later - earlier for earlier, later in itertools.pairwise(times)]
     return min((difference for difference in differences if difference > 0), default=0.0)

@@ -19,7 +19,7 @@ def type_name(array: Any) -> str:
 
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
-    """Split complex arrays into real and imaginary parts along a new last axis."""
+    """Return the arrays, complex ones split into their real and imaginary parts along a new last axis."""
     import numpy as np
 
     real_arrays = dict(arrays)

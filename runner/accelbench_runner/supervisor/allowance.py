@@ -43,7 +43,7 @@ def launch_limit(
     rounds_min: int,
     earlier_seconds: Sequence[float],
 ) -> Limit:
-    """Return the limit of a launch. It leaves time for other launches if this one hangs.
+    """Return the time limit of a launch, so that other launches still have time if this one hangs.
 
     Args:
         remaining_seconds: Seconds left of the case's time limit.
@@ -57,20 +57,21 @@ def launch_limit(
         longest = max(earlier_seconds)
         reason = f"its limit, as its longest launch before took {longest:.3g} s"
         return Limit(max(HANG_SECONDS, HANG_FACTOR * longest), reason, extended_by_load=True)
+    # A variant's first launch may take its share of the remaining time or the time of a whole round, if that is longer.
     share_of_remaining_time = remaining_seconds / launches_left
-    seconds_per_round = time_limit / rounds_min  # the longer of both is available
+    seconds_per_round = time_limit / rounds_min
     available_seconds = min(remaining_seconds, max(share_of_remaining_time, seconds_per_round))
-    # No variant is blamed for the time that others took.
+    # The limit is at least an equal share of the case's time, so that no variant is blamed for the time others took.
     equal_share = time_limit / round_launches
     seconds = max(equal_share, available_seconds)
     return Limit(seconds, f"its share of the case's time limit of {time_limit:g} s")
 
 
 def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
-    """Return the limit of a warm probe.
+    """Return the time limit of a warm probe, which starts a variant again with the compile caches of an earlier start.
 
-    `cold_seconds` is the time of the cold start, from import to the end of the first step; `probe_seconds` is the limit
-    of any probe.
+    `cold_seconds` is the time of that earlier start, from import to the end of the first step; `probe_seconds` is the
+    limit of any probe.
     """
     return Limit(max(probe_seconds, WARM_FACTOR * cold_seconds), "the limit of a warm probe")
 
@@ -106,21 +107,21 @@ class Allowance:
         self._probe_began_at = self.clock()
 
     def probe_ended(self) -> None:
-        """Apply the launch's limit again. The probe's seconds are not part of the launch's time."""
+        """Apply the launch's limit again, after a probe had its own; the probe's seconds do not count against it."""
         self._ended_probes_seconds = self.total_probe_seconds
         self._probe_began_at = None
 
     @property
     def total_probe_seconds(self) -> float:
-        """Return the seconds that all probes have taken so far."""
+        """Return the seconds that all probes have taken so far, the running probe included."""
         if self._probe_began_at is None:
             return self._ended_probes_seconds
         return self._ended_probes_seconds + self.clock() - self._probe_began_at
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the nearest limit, negative after it, and set `nearest_limit`.
+        """Return the seconds until the nearest limit, negative after it, and store in `nearest_limit` which one it is.
 
-        `elapsed` is the seconds since the launch began.
+        `elapsed` is the seconds since the launch began. Time that probes took does not count against the launch.
         """
         if self._probe_began_at is None:
             launch_seconds = elapsed - self._ended_probes_seconds

@@ -32,7 +32,7 @@ from accelbench.api.result import (
     VariantResult,
 )
 from accelbench.catalogue.observations import Scalar, format_value
-from accelbench.delivery.killed import without_finding
+from accelbench.delivery.killed import without_verdict
 from accelbench.document import shorten
 from accelbench.launch.fact import value_or_none
 from accelbench.launch.facts import CompiledFor
@@ -79,8 +79,8 @@ class CaseTiming:
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, timing: CaseTiming) -> Result:
     """Return the result of everything measured so far.
 
-    `launches` are all failed launches, and the launches of rounds that count. `assessment` is the judge's last one;
-    None if it gave none.
+    `launches` are all failed launches, and the launches of rounds that count. `assessment` is the judge's last
+    assessment; None if there was none.
     """
     quarantined = assessment.quarantined if assessment else ()
     counted_launches = _launches_that_count(launches, {disturbed.round for disturbed in quarantined})
@@ -118,13 +118,13 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
 
 
 def limit_size(result: Result) -> Result:
-    """Return `result`, made smaller if it exceeds `MAXIMUM_BYTES`.
+    """Return `result`, made smaller if its JSON exceeds `MAXIMUM_BYTES`.
 
-    First it loses the spread inside each launch, then the ends of long texts. Raises ValueError if it is still too
-    large.
+    First the spread inside each launch is left out, then the ends of long texts. Raises ValueError if the result is
+    still too large.
     """
     size = _size_bytes(result)
-    smaller, left_out = result, ""  # `left_out` is a note on all losses so far
+    smaller, left_out = result, ""  # `left_out` is a note on everything that was left out
     for shrink, loss in (
         (_without_launch_quantiles, "the spread inside each launch"),
         (_with_short_texts, "the ends of long texts"),
@@ -151,6 +151,7 @@ def _without_launch_quantiles(result: Result) -> Result:
     """Return the result without the 5th and 95th percentile of each launch."""
 
     def without_quantiles(variant: VariantResult) -> VariantResult:
+        """Return the variant's result without the quantiles of its launches."""
         launches = (launch.model_copy(update={"p5_seconds": None, "p95_seconds": None}) for launch in variant.launches)
         return variant.model_copy(update={"launches": tuple(launches)})
 
@@ -158,7 +159,7 @@ def _without_launch_quantiles(result: Result) -> Result:
 
 
 def _with_short_texts(result: Result) -> Result:
-    """Return the result with at most `SHORT_CHARACTERS` of each reading and each failure's message."""
+    """Return the result with each check's reading and each failure's message cut to `SHORT_CHARACTERS`."""
     checks = (
         check.model_copy(update={"reading": shorten(check.reading, SHORT_CHARACTERS)})
         for check in result.certificate.checks
@@ -170,7 +171,7 @@ def _with_short_texts(result: Result) -> Result:
 
 
 def _with_short_message(failure: Failure | None) -> Failure | None:
-    """Return the failure, if there is one, with at most `SHORT_CHARACTERS` of its message."""
+    """Return the failure, if there is one, with its message cut to `SHORT_CHARACTERS`."""
     if failure is None:
         return None
     return failure.model_copy(update={"message": shorten(failure.message, SHORT_CHARACTERS)})
@@ -201,9 +202,11 @@ def _notes_on_time_limit(case: Case, launches: Iterable[LaunchRecord]) -> Iterat
 
 
 def _notes_on_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant whose program replaced a missing `reference()`."""
-    reference_variants = {launch.parity.own_program for launch in launches if launch.parity}
-    for variant in sorted(reference_variants - {""}):
+    """Yield a note for each variant whose own program in float64 was the reference, because the workload has none."""
+    reference_variants = {
+        launch.parity.own_program for launch in launches if launch.parity and launch.parity.own_program
+    }
+    for variant in sorted(reference_variants):
         yield (
             f"the workload has no reference(): outputs were compared with those of {variant}'s own program in float64 "
             "on the CPU, so an error in that program is not found"
@@ -211,13 +214,14 @@ def _notes_on_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _notes_on_canonical(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for the function that gave outputs the form in which they were compared."""
-    for function in sorted({launch.parity.canonical for launch in launches if launch.parity} - {""}):
+    """Yield a note for each function that brought all outputs into another form before they were compared."""
+    functions = {launch.parity.canonical for launch in launches if launch.parity and launch.parity.canonical}
+    for function in sorted(functions):
         yield f"{function} gives all outputs, those of the reference too, the form in which they were compared"
 
 
 def _notes_on_setups(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each function that makes arguments of a program before anything is timed."""
+    """Yield a note for each function that a variant calls once, before its timed calls, to make their arguments."""
     for variant in dict.fromkeys(launch.variant for launch in launches):
         functions = {value_or_none(launch.facts.setup_function) for launch in launches if launch.variant == variant}
         for function in sorted(filter(None, functions)):
@@ -225,7 +229,7 @@ def _notes_on_setups(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _notes_on_changes(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant whose calls change what its function captures."""
+    """Yield a note for each variant whose calls change objects that the variant's function captures."""
     changed = {launch.variant: value_or_none(launch.facts.changed) for launch in launches}
     for variant, names in changed.items():
         if names:
@@ -237,7 +241,7 @@ def _notes_on_changes(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant that prints too much in one launch."""
+    """Yield a note for each variant that printed more than `MAXIMUM_PRINTED_BYTES` while its steps were repeated."""
     for variant in dict.fromkeys(launch.variant for launch in launches):
         printed_bytes = max(launch.printed_bytes for launch in launches if launch.variant == variant)
         if printed_bytes > MAXIMUM_PRINTED_BYTES:
@@ -262,7 +266,10 @@ def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _launches_that_count(launches: Sequence[LaunchRecord], quarantined_rounds: AbstractSet[int]) -> list[LaunchRecord]:
-    """Return all failed launches, and those of rounds that are not quarantined; all launches if no other succeeded."""
+    """Return the launches that count: all failed launches, and those of rounds that are not quarantined.
+
+    If only quarantined rounds have successful launches, all launches count.
+    """
     counted = [launch for launch in launches if launch.failure or launch.round not in quarantined_rounds]
     if any(launch.failure is None for launch in counted):
         return counted
@@ -270,17 +277,17 @@ def _launches_that_count(launches: Sequence[LaunchRecord], quarantined_rounds: A
 
 
 def _comparisons(launches: Iterable[LaunchRecord], assessed: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Return the judge's comparisons, without the verdicts on variants that have failed."""
+    """Return the judge's comparisons; those with a variant that failed have no verdict."""
     failures = {launch.variant: launch.failure for launch in launches if launch.failure}
-    return tuple(_without_finding_after_failure(comparison, failures) for comparison in assessed)
+    return tuple(_without_verdict_after_failure(comparison, failures) for comparison in assessed)
 
 
-def _without_finding_after_failure(comparison: Comparison, failures: Mapping[str, Failure]) -> Comparison:
-    """Remove the comparison's verdict if its variant or baseline has failed; `failures` is by variant."""
+def _without_verdict_after_failure(comparison: Comparison, failures: Mapping[str, Failure]) -> Comparison:
+    """Return the comparison, without a verdict if its variant or baseline is among `failures`, which are by variant."""
     if comparison.verdict:
         for side in (comparison.baseline, comparison.variant):
             if side in failures:
-                return without_finding(comparison, side, failures[side])
+                return without_verdict(comparison, side, failures[side])
     return comparison
 
 
@@ -293,7 +300,8 @@ def _variant_result(
 ) -> VariantResult:
     """Return the result of one variant.
 
-    `launches` are the variant's launches that count; `all_launches` are the case's. `spread` is None without times.
+    `launches` are the variant's launches that count, and `all_launches` are those of all variants. `spread` is the
+    judge's; it is None if the variant has no times.
     """
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
@@ -334,7 +342,7 @@ def _variant_result(
 
 
 def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
-    """Return a launch's time and quantiles of its blocks, in seconds per unit."""
+    """Summarise a launch by its time and by quantiles of its timed blocks, in seconds per unit of work."""
     seconds = [block.seconds / block.units for block in launch.blocks]
     return LaunchSummary(
         round=launch.round,
@@ -348,7 +356,7 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
 
 
 def _phase_times(phases_by_launch: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
-    """Return the median, minimum and maximum seconds over launches of each phase that a launch reported."""
+    """Return the median, minimum and maximum over launches of the seconds of each phase that was reported."""
     times = []
     for name in get_args(Phase):
         records = [phase for phases in phases_by_launch for phase in phases if phase.phase == name]
@@ -367,7 +375,7 @@ def _phase_times(phases_by_launch: Sequence[Sequence[PhaseRecord]]) -> tuple[Pha
 
 
 def _part_medians(phases: Sequence[PhaseRecord]) -> dict[str, float]:
-    """Return the median over launches of the seconds of each part of a phase; a part that takes no time is left out."""
+    """Return the median seconds of each part of a phase over launches, without the parts that take no time."""
     medians = {}
     for name in PARTS:
         median = statistics.median(phase.parts.get(name, 0.0) for phase in phases)
@@ -377,15 +385,15 @@ def _part_medians(phases: Sequence[PhaseRecord]) -> dict[str, float]:
 
 
 def _warm_phase_times(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
-    """Return the phase times of starts with a warm compile cache."""
-    # With a cache miss, the start was not warm.
+    """Return the phase times of the starts that found everything in a warm compile cache."""
+    # After a cache miss, a start compiled something, so it was not warm.
     all_cached = [probe for probe in probes if probe.failure is None and probe.has_only_hits]
     times = _phase_times([probe.phases for probe in all_cached])
     return tuple(time for time in times if time.phase in WARM_PHASES)
 
 
 def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observations, ...]:
-    """Return the merged observations of each variant, in the case's order."""
+    """Return the observations of each variant, merged over its launches, in the case's order of variants."""
     observations = []
     for variant in case.variants:
         facts = [
@@ -401,7 +409,7 @@ def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observa
 
 
 def _merge_observations(observations_by_launch: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
-    """Yield each observation once, with its most frequent values."""
+    """Yield each observation once, with its most frequent values and the number of launches that observed each."""
     names = dict.fromkeys(name for observations in observations_by_launch for name in observations)
     for name in names:
         values = [observations[name] for observations in observations_by_launch if name in observations]
@@ -415,7 +423,7 @@ def _merge_observations(observations_by_launch: Sequence[Mapping[str, Scalar]]) 
 
 
 def _observation_type(value: Scalar) -> ObservationType:
-    """Return the name of the value's type in a result."""
+    """Return the name by which a result calls the type of an observed value."""
     if isinstance(value, bool):  # before numbers, because a bool is an int as well
         return "truth"
     return "text" if isinstance(value, str) else "number"
@@ -454,7 +462,7 @@ def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: Com
 
 
 def _time_spent(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str, float]:
-    """Return how the case's time was spent, in seconds by activity: phases, asides and the entries named below.
+    """Return how the case's time was spent: the seconds of phases, of activities outside them, and the entries below.
 
     `process` is the launches' other time. `blocks` is a part of `steady`; all other entries add up to `total`.
     """

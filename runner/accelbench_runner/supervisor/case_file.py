@@ -25,7 +25,7 @@ class InvalidCaseError(ValueError):
 def read_case(path: Path) -> Case:
     """Read and check the case document at `path`.
 
-    Raises InvalidCaseError if it cannot be read or has a problem.
+    Raises InvalidCaseError if the document cannot be read or has a problem.
     """
     try:
         case = Case.model_validate_json(path.read_bytes())
@@ -39,7 +39,7 @@ def read_case(path: Path) -> Case:
 
 
 def _problems(case: Case) -> Iterator[str]:
-    """Yield the problems of a case."""
+    """Yield the problems of a case that its model does not find: unknown names, wrong parameters, lack of memory."""
     names = [variant.name for variant in case.variants]
     if len(set(names)) != len(names):
         yield f"two variants have the same name: {', '.join(sorted(names))}"
@@ -69,8 +69,9 @@ def _problems(case: Case) -> Iterator[str]:
 
 
 def _memory_problem(case: Case, workload: Workload, parameters: Any) -> str | None:
-    """Return why the case does not fit into memory, or why that is unknown; None if it may fit."""
+    """Return why the case does not fit into memory, or why its need of memory is unknown; None if the case may fit."""
     try:
+        # A case that is only compiled needs no arrays if the workload declares their shapes.
         needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
         available_bytes = None if needs_no_arrays else memory.available_bytes()
         refusal = memory.refusal(workload, parameters, available_bytes)

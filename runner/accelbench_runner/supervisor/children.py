@@ -45,18 +45,19 @@ class Interruption:
     """Remember SIGINT or SIGTERM, and kill the running child at once."""
 
     def __init__(self) -> None:
+        """Begin without a signal and without a running child."""
         self.signal: signal.Signals | None = None
         """The signal that came; the last one if several came."""
         self.group: int | None = None
         """Process group of the running child."""
 
     def listen(self) -> None:
-        """Install handlers of SIGINT and SIGTERM."""
+        """Handle SIGINT and SIGTERM from now on: remember the signal, and kill the running child."""
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signal_number, self._handle)
 
     def _handle(self, signal_number: int, _frame: FrameType | None) -> None:
-        """Remember the signal, and kill the running child."""
+        """Remember the signal that came, and kill the running child's process group."""
         self.signal = signal.Signals(signal_number)
         self.kill_group()
 
@@ -79,17 +80,14 @@ class Listener(Protocol):
         ...
 
     def grace_seconds(self) -> float | None:
-        """Return how many seconds the child may still take to exit.
+        """Return how many seconds the child may still take to exit by itself; None as long as it need not exit.
 
-        None means that only its limit applies.
+        The limit of `seconds_left` always applies.
         """
         ...
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the child's limit.
-
-        `elapsed` is the seconds since the child's start.
-        """
+        """Return the seconds until the child must be stopped, `elapsed` seconds after it was started."""
         ...
 
 
@@ -125,10 +123,10 @@ def run_child(
     interruption: Interruption,
     messages: tuple[int, int] | None = None,
 ) -> ChildExit:
-    """Run `command` until it and all its descendants have ended.
+    """Run `command` until the process ends or must be stopped; then kill and reap all its descendants.
 
-    `messages` is a pipe (reading end, writing end); both ends are closed on return.
-    Raises OSError if the command cannot be started, and UnkillableError if SIGKILL has no effect.
+    `messages` is a pipe (reading end, writing end) for the child's messages; both ends are closed on return. Raises
+    OSError if the command cannot be started, and UnkillableError if SIGKILL does not end a process.
     """
     started = time.monotonic()
     pipes: dict[Channel, tuple[int, int]] = {"stdout": os.pipe(), "stderr": os.pipe()}
@@ -142,7 +140,8 @@ def run_child(
         try:
             process = _start(command, request, environment, pipes)
         finally:
-            for _, write_end in pipes.values():  # only the child keeps them, so that a pipe ends with its writers
+            # Only the child and its descendants keep the writing ends, so a pipe ends when the last of them has ended.
+            for _, write_end in pipes.values():
                 os.close(write_end)
         interruption.group = process.pid
         if interruption.signal is not None:  # a signal may have come while the child was being started
@@ -162,9 +161,9 @@ def run_child(
 
 
 def kill_descendants(*, except_for: int | None = None) -> None:
-    """Kill and reap all descendants of this process except `except_for`.
+    """Kill and reap all descendants of this process except the process `except_for`.
 
-    Raises UnkillableError if some are left after `KILL_SECONDS`.
+    Raises UnkillableError if some of them have not ended after `KILL_SECONDS`.
     """
     deadline = time.monotonic() + KILL_SECONDS
     while True:
@@ -184,11 +183,11 @@ def kill_descendants(*, except_for: int | None = None) -> None:
 def _start(
     command: Sequence[str], request: Path, environment: Mapping[str, str], pipes: Mapping[Channel, tuple[int, int]]
 ) -> subprocess.Popen[bytes]:
-    """Start the child in a new session. The child dies when this process ends."""
+    """Start the child process in a new session; the kernel kills the child when this process ends."""
     parent = os.getpid()
 
     def die_with_parent() -> None:
-        """Have the kernel kill this child when its parent ends."""
+        """Have the kernel kill this process, the new child, when its parent ends."""
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # the parent ended before the call above
             os._exit(1)
@@ -209,9 +208,9 @@ def _start(
 def _wait(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, started: float
 ) -> Reason | None:
-    """Read the pipes until the process ends or must be killed; return the reason to kill it, None if it ended.
+    """Read the pipes until the process ends or must be killed; return the reason to kill it, or None if it has ended.
 
-    `started` is the monotonic time at which the process started.
+    `started` is the monotonic time at which the process was started.
     """
     must_exit_at = math.inf  # finite once the listener expects the process to exit by itself
     while True:
@@ -234,7 +233,10 @@ def _wait(
 def _abort(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption
 ) -> Literal["limit", "interrupted"]:
-    """Send SIGABRT to a process at its limit, and read for up to `DUMP_SECONDS` the stacks that it then writes."""
+    """Send SIGABRT to a process at its time limit, so that faulthandler writes the stacks of its threads; read these.
+
+    Reading takes at most `DUMP_SECONDS`. Returns the reason to kill the process.
+    """
     os.kill(pid, signal.SIGABRT)
     kill_at = time.monotonic() + DUMP_SECONDS
     has_ended = False
@@ -246,7 +248,10 @@ def _abort(
 
 
 def _read_ready_pipes(selector: selectors.BaseSelector, timeout_seconds: float, listener: Listener) -> bool:
-    """Wait until a pipe is ready or the process ends; read a chunk of each ready pipe. Return True if it has ended."""
+    """Wait until a pipe has data or the process ends; read a chunk of each pipe that is ready.
+
+    Return True if the process has ended.
+    """
     has_ended = False
     for key, _ in selector.select(timeout_seconds):
         if key.data is None:  # the pidfd is the only key without a channel
@@ -257,7 +262,7 @@ def _read_ready_pipes(selector: selectors.BaseSelector, timeout_seconds: float, 
 
 
 def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener: Listener) -> int:
-    """Pass one chunk of a pipe to the listener, and return its bytes; 0 if the pipe is empty or at its end."""
+    """Pass one chunk of a pipe to the listener, and return the chunk's size; 0 if the pipe is empty or at its end."""
     try:
         data = os.read(key.fd, CHUNK_BYTES)
     except BlockingIOError:
@@ -271,9 +276,9 @@ def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener
 
 
 def _drain(selector: selectors.BaseSelector, listener: Listener) -> None:
-    """Read what is left in the pipes, at most `DRAINED_BYTES` of each."""
+    """Read what an ended child has left in its pipes, at most `DRAINED_BYTES` of each."""
     for key in list(selector.get_map().values()):
-        if key.data is not None:
+        if key.data is not None:  # the pidfd is the only key without a channel
             remaining_bytes = DRAINED_BYTES
             while remaining_bytes > 0:
                 read_bytes = _read(selector, key, listener)
@@ -283,7 +288,7 @@ def _drain(selector: selectors.BaseSelector, listener: Listener) -> None:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the killed process, and return its status; raise UnkillableError if it does not end."""
+    """Wait for a process that was killed, and return its exit status; raise UnkillableError if it does not end."""
     try:
         return process.wait(KILL_SECONDS)
     except subprocess.TimeoutExpired:
@@ -297,7 +302,7 @@ def descendants(root: int) -> list[int]:
     children_by_parent: dict[int, list[int]] = {}
     processes = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     for process in processes:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended meanwhile
             _state, parent, *_others = stat_fields(process)
             children_by_parent.setdefault(int(parent), []).append(process)
     found_processes: list[int] = []
@@ -310,10 +315,11 @@ def descendants(root: int) -> list[int]:
 
 
 def stat_fields(process: int) -> list[str]:
-    """Return the fields of /proc/PID/stat from the process's state on.
+    """Return the fields of /proc/PID/stat that follow the process's name: its state, its parent, and so on.
 
     Raises OSError if the process has ended.
     """
     text = Path(f"/proc/{process}/stat").read_text(errors="replace")
-    _, _, fields = text.rpartition(")")  # the name is in parentheses and may contain spaces and parentheses
+    # The name before the fields is in parentheses, and may contain spaces and parentheses itself.
+    _, _, fields = text.rpartition(")")
     return fields.split()

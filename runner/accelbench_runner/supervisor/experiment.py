@@ -84,6 +84,7 @@ class Supervisor:
     """Seconds of each complete round, without launches that failed."""
 
     def __post_init__(self) -> None:
+        """Start the case's time limit."""
         self._began = self.clock()
         self._started = timestamp(datetime.now(UTC))
         self._deadline = self._began + self.case.measurement.time_limit_seconds
@@ -103,23 +104,23 @@ class Supervisor:
         result = self._deliver("result", complete=stop_reason != StopReason.INTERRUPTED, stopped=stop_reason)
         signal = self.interruption.signal
         message = f"interrupted by {signal.name}" if signal and stop_reason == StopReason.INTERRUPTED else ""
-        self._write_headline("finished", message=message)
+        self._write_termination_message("finished", message=message)
         return result
 
     def give_up(self, error: str) -> None:
-        """Write what was measured as a checkpoint, and `error` into the headline."""
+        """End the case by an error: write what was measured as a checkpoint, and `error` as the pod's message."""
         self.log.notice(error)
         with contextlib.suppress(ValueError):  # the error may be that no result can be assembled
             self._deliver("checkpoint", complete=False, stopped=None, notes=(f"not finished: {error}",))
-        self._write_headline("failed", message=error)
+        self._write_termination_message("failed", message=error)
 
     @property
     def _counted_rounds(self) -> int:
-        """Return the number of complete rounds that count."""
+        """Return how many rounds count so far: those that are complete and not quarantined."""
         return self._assessment.rounds if self._assessment else 0
 
     def _stop_reason(self) -> StopReason | None:
-        """Return why no further round may start; None if one may."""
+        """Return the reason to stop before another round; None if another round may start."""
         if self.interruption.signal is not None:
             return StopReason.INTERRUPTED
         if self._assessment and self._assessment.stop:
@@ -131,7 +132,7 @@ class Supervisor:
         return self._time_stop_reason()
 
     def _time_stop_reason(self) -> StopReason | None:
-        """Return a reason to stop if no time is left for another round; else None."""
+        """Return the reason to stop if the case has no time left for another round; None if it has time."""
         remaining_seconds = self._deadline - self.clock()
         if remaining_seconds <= 0:
             return StopReason.TIME_LIMIT_REACHED
@@ -140,9 +141,9 @@ class Supervisor:
         return None
 
     def _run_round(self, round_number: int) -> StopReason | None:
-        """Launch the remaining variants, judge the round, and log a checkpoint.
+        """Launch each variant that has not failed, judge the round, and log a checkpoint.
 
-        Returns why the case must stop; None if it may go on.
+        Returns the reason why the case must stop; None if another round may follow.
         """
         began = self.clock()
         variants = [variant.name for variant in self.case.variants if variant.name not in self._failed]
@@ -165,7 +166,7 @@ class Supervisor:
                 shutil.rmtree(launch_directory, ignore_errors=True)
         if cut_reason is not None:
             return cut_reason
-        if assessment is None:  # only a signal leaves a complete round without one
+        if assessment is None:  # only a signal leaves a complete round without an assessment
             return StopReason.INTERRUPTED
         self._report_round(round_number, assessment)
         # Later rounds do not launch a failed variant, so they do not take its time.
@@ -174,7 +175,7 @@ class Supervisor:
         return None
 
     def _report_round(self, round_number: int, assessment: Assessment) -> None:
-        """Write a checkpoint, and what the judge says of the round, to the log."""
+        """Write to the log a checkpoint of the result, and an event with the round's times and comparisons."""
         result = self._deliver("checkpoint", complete=False, stopped=None)
         quarantined = _disturbances_of_round(round_number, assessment.quarantined)
         event = RoundFinished(
@@ -188,9 +189,9 @@ class Supervisor:
         self.log.event(event)
 
     def _launches_that_count(self, launches: Sequence[LaunchRecord], cut_reason: StopReason) -> list[LaunchRecord]:
-        """Return the launches of an incomplete round that count: all finished ones, or only those that failed.
+        """Return the launches of an incomplete round that count: all that finished, or only those that failed.
 
-        A successful launch counts if the round has its counterpart, the baseline's, or if it never gets one.
+        Successful launches count if the round has another to compare them with, or if no later round can have one.
         """
         finished = [launch for launch in launches if not launch.unfinished]
         successful_variants = {launch.variant for launch in finished if not launch.failure}
@@ -203,9 +204,9 @@ class Supervisor:
     def _launch_all(
         self, round_number: int, directories: Mapping[str, Path]
     ) -> tuple[list[LaunchRecord], StopReason | None]:
-        """Launch the variants in the order of `directories`, which has the folder of each.
+        """Launch the variants in the order of `directories`, which maps each variant to its launch's directory.
 
-        Returns the launches, and why the round is incomplete; None if it is complete.
+        Returns the launches, and the reason why the round is incomplete; None if the round is complete.
         """
         launches: list[LaunchRecord] = []
         for position, variant in enumerate(directories):
@@ -227,18 +228,20 @@ class Supervisor:
         return launches, None
 
     def _leaves_no_comparison(self, failure: Failure) -> bool:
-        """Return True if a failure in the first round, before anything was timed, leaves no two variants to compare."""
+        """Return True if after this failure the case has no variants left to compare, so that it can stop at once.
+
+        After the first round, or once the variant's calls are timed, the round goes on all the same.
+        """
         if not self.compares or failure.round > 1 or failure.phase == "steady":
             return False
         remaining_variants = len(self.case.variants) - len(self._failed)
         return self.case.baseline in self._failed or remaining_variants <= 1
 
     def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
-        """Launch `variant`. If a probe ends the launch, repeat it without the probe.
+        """Launch `variant`; if a probe of accelbench's own ends the launch early, launch again without that probe.
 
-        So `unfinished` of the returned record is never `probe`.
-
-        Raises ProbeError if a probe that the launch was to skip ends it before the measurement is complete.
+        So `unfinished` of the returned record is never `probe`. Raises ProbeError if a probe that the launch was to
+        skip ends the launch before the measurement is complete.
         """
         while True:
             record = self._launch_once(variant, round_number, position, directories)
@@ -246,7 +249,7 @@ class Supervisor:
             if probe is None or record.unfinished in {"interrupted", "time-limit"}:
                 return record
             should_have_skipped = probe in self._skip_reasons
-            self._skip_reasons[probe] = record.unchecked[probe]  # the reason why the probe gave no answer
+            self._skip_reasons[probe] = record.unchecked[probe]  # for example, that the probe did not finish in time
             if record.unfinished is None:  # the measurement was complete before the probe ended the launch
                 return record
             if should_have_skipped:
@@ -259,12 +262,15 @@ class Supervisor:
     def _launch_once(
         self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]
     ) -> LaunchRecord:
-        """Launch `variant` as number `position` of the round, and its warm probe if it needs one; log the progress."""
+        """Launch `variant` once, followed by a warm probe if it needs one, and log the progress.
+
+        `position` is the launch's number in the round, from 0.
+        """
         measurement = self.case.measurement
         directory = directories[variant]
         directory.mkdir()
         earlier_launches = [launch for launch in self._launches if launch.variant == variant]
-        self._write_headline("running", running=variant, round_number=round_number)
+        self._write_termination_message("running", running=variant, round_number=round_number)
         self.log.event(LaunchStarted(variant=variant, round=round_number, position=position, of=len(directories)))
         forward = OutputForwarder(self.log, f"{variant} round {round_number}")
         remaining_seconds = self._deadline - self.clock()
@@ -307,7 +313,7 @@ class Supervisor:
         self.log.event(PhaseReached(phase=phase))
 
     def _add_warm_probe(self, record: LaunchRecord, directory: Path, forward: OutputForwarder) -> LaunchRecord:
-        """Start the variant again with the caches in the launch's directory; return the record with what that gives."""
+        """Start the variant again with the launch's compile caches; return the record with the times of that start."""
         cold_seconds = sum(phase.seconds for phase in record.phases if phase.phase in COLD_PHASES)
         warm = self.launcher.warm_probe(
             record.variant,
@@ -321,7 +327,11 @@ class Supervisor:
         return record.model_copy(update={"warm": warm})
 
     def _wants_warm_probe(self, record: LaunchRecord) -> bool:
-        """Return True if a start with warm caches has to follow the launch: it compiled, and time is left for it."""
+        """Return True if a start with warm compile caches has to follow the launch.
+
+        That is so in the first rounds, if the launch succeeded and used a compile cache, no earlier warm start of the
+        variant failed, and time is left.
+        """
         if self.launcher.purpose != "measure" or not is_reported(record.facts.compile_cache):
             return False
         if record.failure or record.unfinished:
@@ -336,14 +346,14 @@ class Supervisor:
     def _judge(
         self, round_number: int, counted_launches: Sequence[LaunchRecord], directories: Mapping[str, Path]
     ) -> Assessment | None:
-        """Have the judge assess all launches so far, `counted_launches` of this round included.
+        """Have the judge assess the launches of earlier rounds together with `counted_launches` of this round.
 
-        Return None if none of the round's launches counts, or if the judge does not finish its last, short try after a
-        signal.
+        Return None if `counted_launches` is empty. After a signal the judge has one more, short try; return None too if
+        it does not finish that.
         """
         if not counted_launches:
             return None
-        self._write_headline("running", round_number=round_number, message="judging")
+        self._write_termination_message("running", round_number=round_number, message="judging")
         successful_variants = [launch.variant for launch in counted_launches if not launch.failure]
         launches = [*self._launches, *counted_launches]
         outputs = {f"{round_number}/{variant}": directories[variant] for variant in successful_variants}
@@ -353,7 +363,7 @@ class Supervisor:
         while not is_last_try:
             began = self.clock()
             is_last_try = self.interruption.signal is not None
-            # Near and after the case's deadline, the judge still has `JUDGE_SECONDS`.
+            # Even at the case's deadline, the judge gets `JUDGE_SECONDS`.
             limit_seconds = LAST_JUDGE_SECONDS if is_last_try else max(JUDGE_SECONDS, self._deadline - began)
             assessment = self.judge.assess(self.case, launches, outputs, limit_seconds=limit_seconds)
             self._judge_seconds += self.clock() - began
@@ -363,9 +373,9 @@ class Supervisor:
         return None
 
     def _store_round(self, counted_launches: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
-        """Store the round's launches, with the judge's parity, as counted or discarded, and write them to the log.
+        """Store the round's launches as counted or discarded, and write them to the log.
 
-        `counted_launches` are those of `launches` that count.
+        `counted_launches` are those of `launches` that count. Each launch is stored with the judge's parity check.
         """
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
@@ -380,9 +390,9 @@ class Supervisor:
     def _deliver(
         self, kind: DocumentKind, *, complete: bool, stopped: StopReason | None, notes: tuple[str, ...] = ()
     ) -> Result:
-        """Assemble the result so far, write it to the log as a document of this kind, and return it.
+        """Assemble the result so far, write it to the log as a document of `kind`, and return it.
 
-        `stopped` is why no more rounds follow; None if that is not decided yet.
+        `stopped` is the reason why no more rounds follow; None if more may follow, or if an error ended the case.
         """
         timing = CaseTiming(
             started=self._started,
@@ -399,7 +409,7 @@ class Supervisor:
         self._digest = self.log.document(kind, str(result.rounds), result.to_json())
         return result
 
-    def _write_headline(
+    def _write_termination_message(
         self,
         state: Literal["running", "finished", "failed"],
         *,
@@ -407,10 +417,10 @@ class Supervisor:
         round_number: int | None = None,
         message: str = "",
     ) -> None:
-        """Rewrite the termination message.
+        """Rewrite the pod's termination message, which shows the case's progress even after the pod is killed.
 
         `running` is the variant of the current launch. `round_number` is the current round; by default, the number of
-        complete ones.
+        complete rounds.
         """
         self.termination.write(
             Headline(
@@ -427,7 +437,7 @@ class Supervisor:
 
 
 def times_so_far(result: Result) -> tuple[TimeNow, ...]:
-    """Return each variant's time so far, and the checks that reject it."""
+    """Return the time so far of each variant that has not failed, with the validity checks that reject the time."""
     return tuple(
         TimeNow(
             variant=variant.name,
@@ -440,7 +450,7 @@ def times_so_far(result: Result) -> tuple[TimeNow, ...]:
 
 
 def _disturbances_of_round(round_number: int, disturbed_rounds: Sequence[Disturbed]) -> tuple[str, ...]:
-    """Return what disturbed the round, from all disturbed ones; empty if nothing did."""
+    """Return the reasons why the judge found the round disturbed; empty if it is not among `disturbed_rounds`."""
     for disturbed in disturbed_rounds:
         if disturbed.round == round_number:
             return disturbed.reasons

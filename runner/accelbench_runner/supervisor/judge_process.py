@@ -44,12 +44,13 @@ class _JudgeListener:
     """Forward what the judge prints to the log, and limit how long it runs."""
 
     def __init__(self, forward: OutputForwarder, limit_seconds: float) -> None:
+        """Prepare to pass the judge's output to `forward`, and to stop the judge after `limit_seconds`."""
         self.stderr_tail = b""
         self._forward = forward
         self._limit_seconds = limit_seconds
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Forward the data, and keep the end of standard error."""
+        """Forward what the judge printed to the log, and keep the end of its standard error."""
         if channel == "stderr":
             self.stderr_tail = (self.stderr_tail + data)[-TAIL_BYTES:]
         self._forward(channel, data)
@@ -85,9 +86,10 @@ class Judge:
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
     ) -> Assessment | None:
-        """Run the judge on all rounds so far; return None if a signal interrupts it.
+        """Run the judge on all rounds so far; return None if a signal interrupts the judge.
 
-        `outputs` maps `ROUND/VARIANT` to directories. Raises JudgeError or JudgeKilledError.
+        `outputs` maps `ROUND/VARIANT` to the directory with the outputs of that launch. Raises JudgeError if the judge
+        gives no answer, and JudgeKilledError if it was killed.
         """
         request = JudgeRequest(
             case=case,
@@ -102,7 +104,8 @@ class Judge:
         try:
             return self._ask(request, limit_seconds)
         except _NoAnswerError as error:
-            # The workload's code may have ended the judge, which survives exceptions. So ask again without that code.
+            # The judge survives exceptions. So the workload's reference() may have ended the process, or taken too
+            # long: ask once more without the reference.
             if not self._without_reference:
                 if isinstance(error, _LateError):
                     self._without_reference = {"reference_delay": f"the process that computes the reference {error}"}
@@ -114,9 +117,9 @@ class Judge:
             raise JudgeError(f"the judge {error}") from error
 
     def _ask(self, request: JudgeRequest, limit_seconds: float) -> Assessment | None:
-        """Run the judge once; return None if a signal interrupts it.
+        """Run the judge's process once; return None if a signal interrupts the judge.
 
-        Raises _NoAnswerError if it ends, or is stopped at its limit, before it has answered.
+        Raises _NoAnswerError if the judge ends, or is stopped at its limit, before it has answered.
         """
         after_signal = self.interruption.signal is not None
         request_file, answer_file = self.directory / "request.json", Path(request.answer)
@@ -159,7 +162,7 @@ class Judge:
 
 
 def _describe_end(child_exit: ChildExit, stderr_tail: bytes) -> str:
-    """Describe how a judge ended by itself without an answer, as the rest of a sentence."""
+    """Describe how a judge ended by itself without an answer, as the end of a sentence that begins `the judge`."""
     if child_exit.status < 0:
         return f"was ended by {signal.Signals(-child_exit.status).name}{crash_location(stderr_tail)}"
     error_lines = stderr_tail.decode(errors="replace").strip().splitlines()

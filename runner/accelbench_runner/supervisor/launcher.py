@@ -27,7 +27,7 @@ MAXIMUM_COMPILER_SHARE = 0.8
 
 
 def compiler_memory_limit() -> int:
-    """Return how many bytes a compiler may use: a share of the available memory, within a minimum and a maximum."""
+    """Return how many bytes a compiler may allocate: a share of the available memory, within fixed bounds."""
     available_bytes = memory.available_bytes()
     if available_bytes is None:
         return MAXIMUM_COMPILER_BYTES
@@ -66,11 +66,11 @@ class Launcher:
         forward: Forward,
         phase_reached: Callable[[Phase], None],
     ) -> LaunchRecord:
-        """Launch `variant` in a new process, and return what it did, even if it fails.
+        """Launch `variant` in a new process, and return the record of the launch, even if the variant fails.
 
-        `limit` is that of the launch, and `case_seconds` are left of the case's time limit. `skip` maps each probe that
-        the launch must not run to the reason. A variant whose step turns out to compute gradients is launched again
-        with autograd, so that the first call is timed in a process that made no other.
+        `limit` is the launch's time limit; `case_seconds` is what is left of the case's time limit. `skip` maps each
+        probe that the launch must not run to the reason. If the step turns out to compute gradients, the variant is
+        launched again with autograd: its first call has to be timed in a process that has made no other call.
         """
         request = self._request(variant, round_number, directory, tuple(skip))
         listener = self._listener(limit, case_seconds, forward, phase_reached)
@@ -119,9 +119,9 @@ class Launcher:
         forward: Forward,
         phase_reached: Callable[[Phase], None],
     ) -> WarmProbe | None:
-        """Start `variant` again with warm caches, and measure up to its first step.
+        """Start `variant` again with the compile caches in `directory`, and measure the start up to the first step.
 
-        Returns None if a signal or the case's time limit ended the start.
+        Returns None if a signal or the case's time limit ended the process.
         """
         request = self._request(variant, round_number, directory, PROBES).model_copy(update={"purpose": "probe"})
         listener = self._listener(limit, case_seconds, forward, phase_reached)
@@ -136,7 +136,7 @@ class Launcher:
         )
 
     def _request(self, variant: str, round_number: int, directory: Path, skip: tuple[Probe, ...]) -> LaunchRequest:
-        """Return the request for a launch; `_run` sets the descriptor of the pipe for its messages."""
+        """Return the request for a launch; `_run` fills in the file descriptor for the launch's messages."""
         return LaunchRequest(
             case=self.case,
             variant=variant,
@@ -154,9 +154,9 @@ class Launcher:
     def _listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
-        """Return the listener of a launch that starts now.
+        """Return the listener that collects the messages of a launch, which has to be started now.
 
-        `case_seconds` are left of the case's time limit.
+        `case_seconds` is what is left of the case's time limit.
         """
         before = CpuUse.read()
         allowance = Allowance(
@@ -168,7 +168,7 @@ class Launcher:
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
-        """Run a launch until its process ends; return how the process ended, and what that means for the variant.
+        """Run the process of a launch to its end; return how it ended, and what that means for the variant.
 
         Raises UnkillableError if the process cannot be killed.
         """
@@ -197,9 +197,9 @@ class Launcher:
 
 
 def launch_environment(directory: Path) -> dict[str, str]:
-    """Create a launch's folders in `directory`; return its environment variables.
+    """Create the folders of a launch in `directory`, and return the environment variables that name them.
 
-    New folders make the caches cold.
+    In new folders all caches are cold; a start with warm caches uses the folders of an earlier launch again.
     """
     folders = {"HOME": "home", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}  # Inductor caches headers below TMPDIR
     settings: dict[str, str] = {}

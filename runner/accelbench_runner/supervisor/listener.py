@@ -45,6 +45,10 @@ class LaunchListener:
     """Collect a launch's messages, and pass its output to `forward`."""
 
     def __init__(self, *, forward: Forward, phase_reached: Callable[[Phase], None], allowance: Allowance) -> None:
+        """Prepare to listen to one launch: pass its output to `forward`, and each phase that begins to `phase_reached`.
+
+        `allowance` decides how long the launch may take.
+        """
         self._forward = forward
         self.allowance = allowance
         self._phase_reached = phase_reached
@@ -61,7 +65,7 @@ class LaunchListener:
         self.activity: Activity | None = None
         """The activity outside the phases that is running."""
         self.probe: Probe | None = None
-        """The running probe; None also while an aside of the same name makes calls of the variant."""
+        """The running probe; None also while an activity of the same name makes calls of the variant."""
         self.unchecked: dict[Probe, str] = {}
         """Why a probe gave no answer."""
         self.measured = False
@@ -75,7 +79,7 @@ class LaunchListener:
         """Bytes printed in the phases whose steps repeat."""
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Parse messages from the launch; forward what it prints to the log."""
+        """Handle data that the launch wrote: parse its messages, or forward what it printed to the log."""
         if channel == "messages":
             self._receive_messages(data)
             return
@@ -86,7 +90,7 @@ class LaunchListener:
         self._forward(channel, data)
 
     def _receive_messages(self, data: bytes) -> None:
-        """Parse the lines that `data` completes, and keep the rest until more data arrives."""
+        """Parse the messages that `data` completes, and keep an incomplete last line until more data arrives."""
         if self.final_message or self.protocol_error:
             return
         self._message_bytes += len(data)
@@ -97,24 +101,24 @@ class LaunchListener:
             self.protocol_error = f"it sent {self._message_bytes} bytes of messages, more than a launch may"
 
     def closed(self, channel: Channel) -> None:
-        """Note that no more messages follow."""
+        """Handle the end of `channel`; a last message without a line break is an error."""
         if channel == "messages":
             self._messages_closed = True
             if self._incomplete_line and not self.final_message and not self.protocol_error:
                 self.protocol_error = f"its last message is cut off: {_excerpt(self._incomplete_line)}"
 
     def grace_seconds(self) -> float | None:
-        """Return the seconds in which the launch must exit: 0 after an unreadable message; None while more may come."""
+        """Return within how many seconds the launch must exit; None as long as it may still send messages."""
         if self.protocol_error:
-            return 0.0
+            return 0.0  # an unreadable message has ended the launch
         return EXIT_SECONDS if self.final_message or self._messages_closed else None
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the nearest limit, `elapsed` seconds after the launch began."""
+        """Return the seconds until the launch's nearest limit, `elapsed` seconds after the launch began."""
         return self.allowance.seconds_left(elapsed)
 
     def _parse(self, line: bytes) -> None:
-        """Parse one message, and store what it reports."""
+        """Parse one message and store what it reports; ignore what follows the final or an unreadable message."""
         if self.final_message or self.protocol_error:
             return
         try:
@@ -126,15 +130,15 @@ class LaunchListener:
         self._apply(message)
 
     def _apply(self, message: Message) -> None:
-        """Store what the message reports."""
+        """Store what a message from the launch reports."""
         match message:
             case PhaseStarted(phase=phase):
                 self.phase = phase
                 self._phase_reached(phase)
             case PhaseEnded(phase=phase, seconds=seconds, parts=parts):
                 self.phases.append(PhaseRecord(phase=phase, seconds=seconds, parts=parts))
-            case ActivityStarted(name=name, alone=alone):
-                if alone and name in PROBES:
+            case ActivityStarted(name=name, alone=is_probe):
+                if is_probe and name in PROBES:
                     self.probe = name
                     self.allowance.probe_began()
                 else:
@@ -151,7 +155,7 @@ class LaunchListener:
                 self.final_message = message
 
     def _end_activity(self, name: Activity, seconds: float, problem: str) -> None:
-        """Add the seconds of an aside, and store a probe's error."""
+        """Add the seconds of an activity outside the phases, and store the error if it was a probe that failed."""
         self.activity_seconds[name] = self.activity_seconds.get(name, 0.0) + seconds
         if self.probe == name:
             self.probe = None
@@ -168,6 +172,6 @@ def describe_probe(probe: Probe) -> str:
 
 
 def _excerpt(line: bytes) -> str:
-    """Quote the beginning of a message."""
+    """Quote the beginning of a message, at most `MAXIMUM_EXCERPT_BYTES`."""
     beginning = repr(line[:MAXIMUM_EXCERPT_BYTES].decode(errors="replace"))
     return f"{beginning}..." if len(line) > MAXIMUM_EXCERPT_BYTES else beginning

@@ -56,6 +56,7 @@ class LogWriter:
     """Write lines to the container's log, of each kind at most `MAXIMUM_BYTES_BY_KIND`."""
 
     def __init__(self, descriptor: int) -> None:
+        """Prepare to write to the file descriptor of the container's log."""
         self._descriptor = descriptor
         self._written_bytes: dict[LineKind, int] = dict.fromkeys(MAXIMUM_BYTES_BY_KIND, 0)
         self._omitted_counts: dict[LineKind, int] = {}
@@ -65,7 +66,10 @@ class LogWriter:
         self._write("phase" if isinstance(event, PhaseReached) else "progress", [encode_event(event)])
 
     def document(self, kind: DocumentKind, identifier: str, text: str) -> str:
-        """Write a document if its kind has space left, and return its digest, which names it in the headline."""
+        """Write a document if its kind has space left, and return the document's digest.
+
+        The pod's termination message names the last document by its digest.
+        """
         self._write(kind, list(encode_document(kind, identifier, text)))
         return digest_of(text)
 
@@ -78,7 +82,7 @@ class LogWriter:
         self._write("output", [line])
 
     def omission_notes(self) -> tuple[str, ...]:
-        """Return a note for each kind of line that was partly left out."""
+        """Return a note for each kind of line that exceeded its share of the log, with the number of lines left out."""
         shares = {kind: f"{maximum_bytes // KIB} KiB" for kind, maximum_bytes in MAXIMUM_BYTES_BY_KIND.items()}
         return tuple(
             f"{count} {_NAMES[kind]} left out of the log: their share of {shares[kind]} is used up"
@@ -86,7 +90,7 @@ class LogWriter:
         )
 
     def _write(self, kind: LineKind, lines: Sequence[str]) -> None:
-        """Write all the lines, or none if `kind` would exceed its maximum bytes."""
+        """Write all `lines`, or none of them if their kind would exceed its maximum bytes."""
         data = "".join(f"{line}\n" for line in lines).encode()
         if self._written_bytes[kind] + len(data) > MAXIMUM_BYTES_BY_KIND[kind]:
             is_first_omission = kind not in self._omitted_counts
@@ -95,7 +99,7 @@ class LogWriter:
                 self.notice(f"{_NAMES[kind]} from here on left out: their share of the log is used up")
             return
         self._written_bytes[kind] += len(data)
-        # Unbuffered: nothing is lost if this process is killed, and a closed log is an error at once.
+        # `os.write` has no buffer: nothing is lost if this process is killed, and a closed log raises at once.
         unwritten = memoryview(data)
         while unwritten:
             written_bytes = os.write(self._descriptor, unwritten)
@@ -106,6 +110,7 @@ class OutputForwarder:
     """Forward what one launch prints to the log: whole lines with a prefix, at most 16 KiB."""
 
     def __init__(self, log: LogWriter, label: str) -> None:
+        """Prepare to forward output to `log`; each line begins with `label`, such as the name of the launch."""
         self._log = log
         self._label = label
         self._incomplete_lines: dict[Channel, bytes] = {}
@@ -113,7 +118,7 @@ class OutputForwarder:
         self._dropped_bytes = 0
 
     def __call__(self, channel: Channel, data: bytes) -> None:
-        """Forward the lines that `data` completes; store the last, incomplete line until more data arrives."""
+        """Forward the lines that `data` completes to the log; keep an incomplete last line until more data arrives."""
         if self._forwarded_bytes >= MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
             self._dropped_bytes += len(data)
             return
@@ -126,7 +131,7 @@ class OutputForwarder:
             self._forward(channel, line)
 
     def finish(self) -> None:
-        """Forward the last, incomplete lines, and log how many bytes were dropped."""
+        """Forward the incomplete last lines, and log how many bytes were dropped, when the launch has ended."""
         for channel, line in self._incomplete_lines.items():
             if line:
                 self._forward(channel, line)
@@ -134,21 +139,21 @@ class OutputForwarder:
             self._log.notice(f"{self._label} printed {self._dropped_bytes} bytes more, which are left out")
 
     def _forward(self, channel: Channel, line: bytes) -> None:
-        """Forward a line, cut to the maximum length; drop it if the launch has printed too much."""
+        """Write a line to the log, cut to the maximum length; drop it if the launch has printed too much."""
         clipped = line[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._dropped_bytes += len(line) - len(clipped)
         if self._forwarded_bytes + len(clipped) > MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
             self._forwarded_bytes = MAXIMUM_OUTPUT_BYTES_PER_LAUNCH  # so that later lines are dropped, even short ones
             self._dropped_bytes += len(clipped)
             return
-        self._forwarded_bytes += len(clipped) + 1  # the line end
+        self._forwarded_bytes += len(clipped) + 1  # 1 for the line break
         text = escape_unprintable(clipped.decode(errors="replace"))[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._log.output(f"[{self._label} {channel}] {text}")
 
 
 @contextmanager
 def forward_output(log: LogWriter, label: str) -> Iterator[None]:
-    """Forward what this process prints within the `with` block, such as a script while it is loaded."""
+    """Write to the log what this process prints within the `with` block, for example while it loads a user's script."""
     descriptor = os.memfd_create(label)
     try:
         with print_to(descriptor):
@@ -166,13 +171,15 @@ class TerminationMessage:
     """Write the headline into a file that is a bind mount, so it is rewritten in place and never renamed."""
 
     def __init__(self, path: Path | None, *, complain: Callable[[str], None]) -> None:
+        """Prepare to write to the file `path`, or nowhere if it is None; call `complain` if writing fails."""
         self._path = path
         self._complain = complain
 
     def write(self, headline: Headline) -> None:
-        """Replace the file's content in one write, so that it has the whole old or new headline after a kill.
+        """Replace the file's content by the headline, which describes the runner's progress.
 
-        A problem is passed to `complain` once; after it, nothing is written.
+        The new text is written by one call, so that after a kill the file has the whole old or the whole new text. A
+        problem is passed to `complain` once; after that, nothing is written.
         """
         if self._path is None:
             return
@@ -180,7 +187,7 @@ class TerminationMessage:
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
-                # Spaces overwrite the end of a longer old headline until the file is truncated; JSON allows spaces.
+                # Until the file is truncated, spaces cover the end of a longer old text; JSON allows spaces there.
                 old_bytes = os.fstat(descriptor).st_size
                 os.pwrite(descriptor, data.ljust(old_bytes), 0)
                 os.ftruncate(descriptor, len(data))

@@ -35,7 +35,7 @@ class UnitCost:
 
 
 def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
-    """Reduce the values that the launches report to one for each field of `Numbers` that any of them reports."""
+    """Return one value for each field of `Numbers` that a launch reported, reduced from the values of all launches."""
     reduced = {}
     for field, description in MEASURED.items():
         if not description.fact:
@@ -59,7 +59,7 @@ def _fact(launch: LaunchRecord, path: str) -> Any:
 
 
 def worst_parity(launches: Sequence[LaunchRecord]) -> float | None:
-    """Return the largest error / tolerance of all launches; None if no outputs were compared."""
+    """Return the largest ratio of an output's error to its tolerance in all launches; None if none was compared."""
     ratios = [launch.parity.worst_ratio for launch in launches if launch.parity]
     return min(max(ratios), LARGEST_RATIO) if ratios else None
 
@@ -69,7 +69,7 @@ def unit_cost(
 ) -> UnitCost:
     """Return the energy, price and rates of a unit of work that takes `seconds`, without those that are unknown.
 
-    `launches` are the variant's, with at least one; `all_launches` are the case's.
+    `launches` are the variant's launches, at least one; `all_launches` are those of all variants of the case.
     """
     numbers = unit_joules(launches, seconds) | unit_price(case, seconds)
     work = work_per_unit(launches[0])
@@ -91,18 +91,22 @@ def unit_cost(
         "limit_flops_per_second": limits.flops_per_second,
         "limit_bytes_per_second": limits.bytes_per_second,
     }
-    numbers |= {name: value for name, value in roofline_numbers.items() if value}  # without 0 and None: not applicable
+    # A number that is None or 0 is unknown or does not apply.
+    numbers |= {name: value for name, value in roofline_numbers.items() if value}
     return UnitCost(numbers, None if bound_is_unknown else point.bound, limits.source)
 
 
 def unit_price(case: Case, seconds: float) -> dict[str, float]:
-    """Return the price of a unit of work that takes `seconds`, in the case's currency; empty if it has no price."""
+    """Return the price of a unit of work that takes `seconds`, by field of `Numbers`; empty without a price."""
     price_per_second = case.accelerator.price_per_second
     return {} if price_per_second is None else {"price_per_unit": price_per_second * seconds}
 
 
 def unit_joules(launches: Sequence[LaunchRecord], seconds: float) -> dict[str, float]:
-    """Return the joules of a unit of work that takes `seconds`, by field of `Numbers`; empty if nobody measured any."""
+    """Return the joules of a unit of work that takes `seconds`, by field of `Numbers`; empty if no launch measured any.
+
+    The scope of the measurement, the device or the CPUs, decides the field.
+    """
     readings = [launch.facts.energy for launch in launches if not isinstance(launch.facts.energy, Unreadable)]
     if not readings:
         return {}

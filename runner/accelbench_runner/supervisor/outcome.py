@@ -49,7 +49,7 @@ class MemoryEvents(NamedTuple):
 
     @classmethod
     def read(cls) -> "MemoryEvents":
-        """Read the counters of this process's control group."""
+        """Read the memory limit and the counters of this process's control group."""
         group = cgroup.find("memory")
         return cls(
             limit=cgroup.memory_limit(group),
@@ -62,7 +62,10 @@ class MemoryEvents(NamedTuple):
         return MemoryEvents(self.limit, self.kills - before.kills, self.refaulted_bytes - before.refaulted_bytes)
 
     def describe_thrashing(self) -> str | None:
-        """Describe thrashing: more bytes of files than the limit were evicted and read again; None if fewer were."""
+        """Describe thrashing; return None if there was none.
+
+        A process thrashes if files are evicted from memory and read again, more bytes of them than the memory limit.
+        """
         if self.limit is None or self.refaulted_bytes <= self.limit:
             return None
         return (
@@ -91,9 +94,9 @@ def interpret(
     memory_events: MemoryEvents,
     others_share: float = 0.0,
 ) -> Outcome:
-    """Return the outcome of a launch that has ended.
+    """Decide what a launch that has ended means: success, a failure of the variant, or an end without its fault.
 
-    `others_share` is the share of CPU time that other processes took, 0 to 1.
+    `others_share` is the share of CPU time that other processes took meanwhile, 0 to 1.
     """
     has_finished = isinstance(listener.final_message, Done)
     if not has_finished:
@@ -105,12 +108,12 @@ def interpret(
         is_case_over = child_exit.killed_for == "limit" and listener.allowance.nearest_limit == "case"
         if is_case_over and not memory_events.kills:
             return Outcome(unfinished="time-limit")
-    # The failure is None if the launch succeeded.
-    return Outcome(failure=_failure(listener, child_exit, request, memory_events, others_share))
+    failure = _failure(listener, child_exit, request, memory_events, others_share)  # None if the launch succeeded
+    return Outcome(failure=failure)
 
 
 def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
-    """Return the probe that was running when the launch ended; None if none was."""
+    """Return the probe of accelbench's own that was running when the launch ended; None if no probe was running."""
     if listener.probe:
         return listener.probe
     try:
@@ -124,7 +127,7 @@ def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
 def _outcome_ended_by_probe(
     probe: Probe, listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest
 ) -> Outcome:
-    """Return the outcome of a launch that `probe` ended: the variant has not failed.
+    """Return the outcome of a launch whose process ended during `probe`: the variant has not failed.
 
     The launch counts as finished if everything was measured before the probe began.
     """
@@ -152,13 +155,13 @@ def _failure(  # noqa: PLR0911 - one return for each reason
     memory_events: MemoryEvents,
     others_share: float,
 ) -> Failure | None:
-    """Return why the variant failed; None if it did not fail.
+    """Return the failure of a launch's variant, with its reason; None if the launch succeeded.
 
-    `others_share` is the share of CPU time that other processes took, 0 to 1.
+    `others_share` is the share of CPU time that other processes took meanwhile, 0 to 1.
     """
 
     def failure(reason: FailureReason, message: str) -> Failure:
-        """Return a failure in the launch's round and current phase."""
+        """Return a failure with the launch's round, and with the phase in which the launch was."""
         shortened = shorten(message, MAXIMUM_FAILURE_CHARACTERS)
         return Failure(reason=reason, message=shortened, round=request.round, phase=listener.phase)
 
@@ -189,7 +192,10 @@ def _failure(  # noqa: PLR0911 - one return for each reason
 def _describe_crash(
     listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest, error: str
 ) -> tuple[FailureReason, str]:
-    """Return the reason and message of a crash: the signal and the location, or `error` if the location is unknown."""
+    """Return the reason and the message for a launch that a signal ended.
+
+    The message names the place of the crash or, if the place is unknown, ends with `error`.
+    """
     if request.memory_bytes and any(message in listener.stderr_tail for message in NO_MEMORY):
         limit_gib = request.memory_bytes / 1024**3
         message = f"compiling needs more than the {limit_gib:.3g} GiB that a compiler may hold here: {MORE_MEMORY}"
@@ -201,7 +207,7 @@ def _describe_crash(
 def _describe_timeout(
     listener: LaunchListener, memory_events: MemoryEvents, others_share: float
 ) -> tuple[FailureReason, str]:
-    """Return the reason and message for a launch that reached its limit."""
+    """Return the reason and the message for a launch that reached its time limit."""
     limit = listener.allowance.launch_limit
     limit_seconds = listener.allowance.granted_seconds
     stage = listener.activity or listener.phase
@@ -218,7 +224,7 @@ def _describe_timeout(
 
 
 def _message_with_trace(failed: Failed) -> str:
-    """Return the message and the trace, which begins with the user's line."""
+    """Return the failure's message, followed by the trace of the exception, which begins in the user's code."""
     if not failed.trace or failed.reason == FailureReason.UNSUPPORTED:
         return failed.message
     trace = f" (at {shorten(failed.trace, MAXIMUM_TRACE_CHARACTERS)})"
@@ -226,7 +232,7 @@ def _message_with_trace(failed: Failed) -> str:
 
 
 def _last_line(output: bytes) -> str:
-    """Return the last line that is not blank."""
+    """Return the last line of `output` that is not blank; empty if there is none."""
     lines = output.decode(errors="replace").strip().splitlines()
     return lines[-1].strip() if lines else ""
 
@@ -244,9 +250,10 @@ class Frame(NamedTuple):
 
 
 def crash_location(stderr: bytes, prefix: str = "") -> str:
-    """Return `PREFIX at my_filter.py, line 12 in step, called from ...`; empty if `stderr` has no stack of a crash.
+    """Return where a process crashed, as `PREFIX at my_filter.py, line 12 in step, called from ...`.
 
-    If some of the calls are in the user's script, only these are named, as the user can change them.
+    `stderr` is what faulthandler wrote; without a stack in it, the result is empty. If some of the calls are in the
+    user's script, only these are named, because the user can change them.
     """
     frames = _parse_stack(stderr.decode(errors="replace"))
     if not frames:
@@ -258,7 +265,10 @@ def crash_location(stderr: bytes, prefix: str = "") -> str:
 
 
 def _parse_stack(stderr: str) -> Sequence[Frame]:
-    """Return the last stack of a current thread in faulthandler's output, or the last of any thread."""
+    """Return the calls of the thread that crashed, the innermost first, from faulthandler's output.
+
+    Without a stack that is marked as the current thread's, the last stack counts.
+    """
     headings = list(_STACK.finditer(stderr))
     if not headings:
         return ()

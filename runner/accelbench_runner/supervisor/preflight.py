@@ -56,7 +56,7 @@ class Survey(Document):
 
 
 def take_survey(host: Mapping[str, str]) -> Survey:
-    """Run the survey in a child process; `host` is the host's part of the fingerprint.
+    """Survey the machine's load in a child process; `host` is the host's part of the fingerprint.
 
     Raises OSError, subprocess.SubprocessError and pydantic.ValidationError.
     """
@@ -74,7 +74,7 @@ def take_survey(host: Mapping[str, str]) -> Survey:
 
 
 def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) -> tuple[str, ...]:
-    """Return a line for each disturbance, with what to do about it."""
+    """Return a line for each finding of the survey that will disturb the measurement, with what to do about it."""
     lines = [*_load_warnings(survey, host), *_container_warnings(survey)]
     if lines and accepts_noise:
         lines.append("Noise is accepted: disturbed rounds count, and there will be no verdict.")
@@ -84,7 +84,7 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
 
 def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
-    """Return warnings of busy processes; if there are none, of a high load average."""
+    """Return warnings of other processes that use the CPUs now or, if none does, of a high load average."""
     available_seconds = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
         if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:
@@ -109,7 +109,7 @@ def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
 
 
 def _container_warnings(survey: Survey) -> list[str]:
-    """Return warnings of hypervisor steal and of a low CPU limit."""
+    """Return warnings of CPU time that the hypervisor takes, and of a CPU limit below the number of CPUs."""
     lines = []
     steal_share = survey.steal_seconds / (survey.processors * survey.seconds)
     if steal_share > STEAL.biases:
@@ -126,7 +126,7 @@ def _container_warnings(survey: Survey) -> list[str]:
 
 
 def _clock_warnings(survey: Survey) -> list[str]:
-    """Return a warning if the clocks change under the machine's CPU governor."""
+    """Return a warning if the machine's CPU governor changes the clocks during a measurement."""
     if survey.governor in STEADY_GOVERNORS:
         return []
     turbo = " and turbo is on" if survey.turbo == "on" else ""
@@ -135,7 +135,7 @@ def _clock_warnings(survey: Survey) -> list[str]:
 
 
 def _describe_use(used_processors: float, survey: Survey) -> str:
-    """Describe the use of so many CPUs, such as `1.5 of 4 processors` or `60 % of one of 4 processors`."""
+    """Describe how much CPU time is used, such as `1.5 of 4 processors` or `60 % of one of 4 processors`."""
     processors = _describe_processors(survey)
     if used_processors > ONE_PROCESSOR:
         return f"{used_processors:.1f} of {processors}"

@@ -28,10 +28,10 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 def allowed_threads(available: int, quota: float | None, requested: int | None = None) -> int:
-    """Return how many CPUs the case may use.
+    """Return how many CPUs the case may use: the smallest of three numbers, but at least 1.
 
-    `available` CPUs are in this process's affinity, `quota` is the container's CPU limit, and `requested` the user's.
-    None means that there is no limit.
+    `available` is the number of CPUs in this process's affinity, `quota` is the container's CPU limit, and `requested`
+    is the number that the user asked for. A number of None is no limit.
     """
     limits = [available]
     if quota is not None:
@@ -42,9 +42,9 @@ def allowed_threads(available: int, quota: float | None, requested: int | None =
 
 
 def set_affinity(requested: int | None = None) -> tuple[int, ...]:
-    """Bind this process and its later children to idle CPUs; return the CPUs' numbers.
+    """Bind this process and its later children to as many CPUs as the case may use, idle ones first.
 
-    At most `requested` CPUs are used; None means that there is no limit.
+    At most `requested` CPUs are used; None stands for as many as the container may use. Returns the CPUs' numbers.
     """
     available = os.sched_getaffinity(0)
     threads = allowed_threads(len(available), cgroup.cpu_quota(cgroup.find("cpu")), requested)
@@ -95,7 +95,7 @@ class CpuUse(NamedTuple):
 
     @classmethod
     def read(cls) -> "CpuUse":
-        """Read how many CPU seconds other processes have used since boot."""
+        """Read how many CPU seconds other processes have used since boot, on the CPUs of this process."""
         cpus = frozenset(os.sched_getaffinity(0))
         ended_children = resource.getrusage(resource.RUSAGE_CHILDREN)
         own_seconds = (
@@ -118,7 +118,7 @@ class CpuUse(NamedTuple):
 
 
 def _core_name(cpu: int) -> str:
-    """Return a name that is the same for all CPUs (hardware threads) of a core, such as `0,4`."""
+    """Return a name of the CPU's physical core, such as `0,4` for the core of the hardware threads 0 and 4."""
     path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
     try:
         return path.read_text().strip()
@@ -140,7 +140,7 @@ def _busy_seconds() -> dict[int, float]:
 
 
 def _seconds_of_descendants() -> float:
-    """Return the CPU seconds of all running descendants, and of the ended ones that they have waited for."""
+    """Return the CPU seconds of all descendants of this process that run, and of those that these have waited for."""
     ticks = 0
     for process in descendants(os.getpid()):
         with contextlib.suppress(OSError):

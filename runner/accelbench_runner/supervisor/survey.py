@@ -25,9 +25,9 @@ def survey(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Return how busy the CPUs of this process are during a short pause.
+    """Return how busy other processes keep this process's CPUs during a short pause.
 
-    `host` is the host's part of the fingerprint. Tests pass another machine, pause and clock.
+    `host` is the host's part of the fingerprint. Tests pass another `machine`, `pause` and `clock`.
     """
     processors = len(os.sched_getaffinity(0))
     processes_before = machine.other_processes()
