@@ -29,8 +29,8 @@ NO_ANSWER_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 async def load_configuration() -> Configuration:
-    """Load the pod's own configuration or, outside a pod, the kubeconfig."""
-    # 0: no maximum. Each watch and each worker uses at most one connection, which limits them anyway.
+    """Load the API client's configuration from this process's pod or, outside a pod, from the kubeconfig."""
+    # A size of 0 sets no maximum. Each watch and each worker uses at most one connection, which limits them anyway.
     configuration = Configuration(connection_pool_maxsize=0)
     try:
         config.load_incluster_config(client_configuration=configuration)
@@ -51,9 +51,10 @@ class AsyncClient:
         self.client.user_agent = user_agent
 
     def record_answer(self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float) -> None:
-        """Do nothing; a subclass may override this to measure requests.
+        """Do nothing; a subclass may override this method to measure requests.
 
-        It is called after each request, with the answer's HTTP status (0 without an answer) and the seconds until then.
+        It is called after each request. `status` is the HTTP status of the answer, 0 without an answer, and `seconds`
+        is the time until the answer came.
         """
 
     async def __aenter__(self) -> Self:
@@ -70,25 +71,26 @@ class AsyncClient:
         accept: str = JSON,
         maximum_bytes: int | None = None,
     ) -> Manifest:
-        """Get an object or a list, as JSON. The media type `accept` can ask for metadata only.
+        """Return the object or list at `path`. The media type `accept` can ask for the objects' metadata only.
 
-        Raise LargeAnswerError if it has more than `maximum_bytes`.
+        Raises LargeAnswerError if the answer has more than `maximum_bytes`.
         """
         return await self._json("GET", path, query=query, accept=accept, maximum_bytes=maximum_bytes)
 
     async def pages(self, path: str, query: Mapping[str, Any], *, accept: str = JSON) -> AsyncIterator[Manifest]:
-        """Yield a list page by page, each of at most `query["limit"]` objects and `MAXIMUM_PAGE_BYTES`.
+        """Yield the list at `path` page by page.
 
-        A single object may be larger.
+        A page has at most `query["limit"]` objects and at most `MAXIMUM_PAGE_BYTES`, except if a single object is
+        larger.
         """
-        limit = maximum = int(query["limit"])
+        limit = maximum_limit = int(query["limit"])
         while True:
             query = {**query, "limit": limit}
             maximum_bytes = MAXIMUM_PAGE_BYTES if limit > 1 else None
             try:
                 page = await self.get(path, query, accept=accept, maximum_bytes=maximum_bytes)
             except LargeAnswerError:
-                # Users decide how large objects are, but not how many of them are in memory.
+                # Objects can be as large as users make them. So ask for fewer, before they fill the memory.
                 limit = max(1, limit // 4)
                 continue
             yield page
@@ -96,12 +98,12 @@ class AsyncClient:
             if not continue_token:
                 return
             query = {**query, "continue": continue_token}
-            limit = min(maximum, 2 * limit)
+            limit = min(maximum_limit, 2 * limit)
 
     async def create(self, path: str, body: Manifest, *, dry_run: bool = False) -> Manifest:
-        """Create an object and return it as stored; raises ConflictError if its name is taken.
+        """Create an object; return the object as the server stored it. Raises ConflictError if its name is taken.
 
-        With `dry_run` nothing is stored, but defaults, admission and validation are applied.
+        With `dry_run` the server stores nothing, but applies defaults, admission and validation.
         """
         query = {"dryRun": "All"} if dry_run else None
         return await self._json("POST", path, query=query, body=body)
@@ -111,7 +113,10 @@ class AsyncClient:
         return await self._json("PUT", path, body=body)
 
     async def delete(self, path: str, uid: str, version: str | None = None) -> None:
-        """Delete the object at `path`; raises ConflictError if it has another UID or, with `version`, has changed."""
+        """Delete the object at `path`; raises ConflictError if it is not the object with this UID and version.
+
+        A `version` of None accepts every resource version.
+        """
         preconditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
         body = {
             "apiVersion": "v1",
@@ -138,7 +143,10 @@ class AsyncClient:
             response.close()
 
     async def watch(self, path: str, query: Mapping[str, Any], seconds: int) -> AsyncIterator[Manifest]:
-        """Yield watch events for at most `seconds`; raises ExpiredError for an old resourceVersion."""
+        """Yield watch events of the objects at `path` for at most `seconds`.
+
+        Raises ExpiredError if the query's resourceVersion is too old.
+        """
         query = {**query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
         response = (await self._send("GET", path, query=query, seconds=seconds + REQUEST_SECONDS)).response
         try:
@@ -153,10 +161,10 @@ class AsyncClient:
             response.close()
 
     async def lines(self, path: str, query: Mapping[str, Any], seconds: int, maximum_bytes: int) -> AsyncIterator[str]:
-        """Yield the lines of a streamed text, without line breaks; skip lines longer than `maximum_bytes`.
+        """Yield the lines of the streamed text at `path`, without line breaks; skip lines longer than `maximum_bytes`.
 
-        A last line without a line break is left out: it may be incomplete. Raises UnreachableError if the stream breaks
-        off or takes longer than `seconds`.
+        A last line without a line break is left out, because it may be incomplete. Raises UnreachableError if the
+        stream breaks off or takes longer than `seconds`.
         """
         partial_line = b""
         skips_rest_of_line = False
@@ -164,17 +172,17 @@ class AsyncClient:
             async for piece in pieces:
                 *complete_lines, partial_line = (partial_line + piece).split(b"\n")
                 for line in complete_lines:
-                    # The first of them may be the rest of a line whose beginning was dropped.
+                    # The first line may be the rest of a line whose beginning was dropped.
                     if not skips_rest_of_line and len(line) <= maximum_bytes:
                         yield line.decode(errors="replace")
                     skips_rest_of_line = False
                 if len(partial_line) > maximum_bytes:
-                    # Drop what has arrived of this line, or it could fill the memory.
+                    # Drop what has arrived of this line so far: it could grow until it fills the memory.
                     partial_line = b""
                     skips_rest_of_line = True
 
     async def _json(self, method: str, path: str, *, maximum_bytes: int | None = None, **options: Any) -> Manifest:
-        """Send a request with the options of `_send`; return the object in the answer."""
+        """Send a request with the options of `_send`; return the JSON object in the answer."""
         response = await self._send(method, path, **options)
         document: Manifest = from_json(await _read_body(response, f"{method} {path}", maximum_bytes))
         return document
@@ -189,7 +197,7 @@ class AsyncClient:
         seconds: int = REQUEST_SECONDS,
         accept: str = JSON,
     ) -> Any:
-        """Send a request and return the response unread; raises ApiError."""
+        """Send a request and return the response, whose body has not been read; raises ApiError for an error answer."""
         # `param_serialize` does not get the body: it is JSON already, and the client would check every value in it.
         method, url, headers, _, _ = await self.client.param_serialize(
             method,
@@ -212,10 +220,10 @@ class AsyncClient:
 
 
 async def _read_body(response: Any, request: str, maximum_bytes: int | None = None) -> bytes:
-    """Return the body of an answer.
+    """Read the body of an answer; `request` names the request in errors.
 
     Raises:
-        UnreachableError: The connection ends too early.
+        UnreachableError: The connection ends before the body does.
         LargeAnswerError: The body has more than `maximum_bytes`.
     """
     try:

@@ -41,9 +41,9 @@ def connect(context: str | None = None, kubeconfig: Path | None = None, namespac
     """Connect to the cluster of a kubeconfig or, in a pod without a kubeconfig, to the pod's cluster.
 
     Args:
-        context: A context of the kubeconfig; None is the current context.
-        kubeconfig: The file; None is kubectl's default.
-        namespace: The namespace that the user asked for; None is the context's.
+        context: A context of the kubeconfig; None stands for the current context.
+        kubeconfig: The kubeconfig file; None stands for kubectl's default.
+        namespace: The namespace that the user asked for; None stands for the context's namespace.
 
     Raises:
         ClusterError: The `kubernetes` package is missing, or the kubeconfig is unusable.
@@ -84,20 +84,20 @@ def _connect_from_pod(namespace: str | None) -> "Client":
 
 
 def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
-    """Return the settings of each kubeconfig context, by name, the current context first."""
+    """Return the settings of each kubeconfig context by name, the current context first; none if it cannot be read."""
     try:
         from kubernetes import config
 
         listed, current = config.list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
     except Exception:  # noqa: BLE001 - the client raises any error that its YAML parser does
         return {}
-    # `listed` has the current context too, but a dict keeps a key's first position.
-    in_order = [current, *listed] if current else listed
-    return {context["name"]: context.get("context") or {} for context in in_order}
+    # `listed` contains the current context too, but a dict keeps the first position of a key.
+    current_first = [current, *listed] if current else listed
+    return {context["name"]: context.get("context") or {} for context in current_first}
 
 
 def _default_namespace(context: str | None, kubeconfig: Path | None) -> str:
-    """Return the namespace of `context`, or `default`. A `context` of None is the current one."""
+    """Return the namespace that a kubeconfig context sets, or else `default`; None stands for the current context."""
     settings_by_context = contexts(kubeconfig)  # the current context first
     current_context = next(iter(settings_by_context), "")
     settings = settings_by_context.get(context or current_context, {})
@@ -112,7 +112,7 @@ class Client:
     ) -> None:
         """Wrap the kubernetes client `api`, which raises `connection_error` if the connection fails.
 
-        `namespace` is what the user asked for; for None, requests are about `default_namespace`.
+        `namespace` is the namespace that the user named; if it is None, requests use `default_namespace`.
         """
         self.namespace = namespace or default_namespace
         self.has_requested_namespace = namespace is not None
@@ -132,12 +132,12 @@ class Client:
         return self._json("GET", path, query=query)
 
     def items(self, path: str, **query: str) -> list[Manifest]:
-        """Return all objects of a collection, requested page by page."""
+        """Return all objects of the collection at `path`, requested page by page."""
         items, _version = self.items_and_version(path, **query)
         return items
 
     def items_and_version(self, path: str, **query: str) -> tuple[list[Manifest], str]:
-        """Return all objects of a collection, and the resource version from which a watch of it can start."""
+        """Return all objects of the collection at `path`, and the resource version from which to watch it."""
         items: list[Manifest] = []
         query = {"limit": str(PAGE_SIZE), **query}
         while True:
@@ -153,19 +153,22 @@ class Client:
         return self._json("GET", path, accept=TABLE)
 
     def create(self, path: str, body: Manifest, **query: str) -> Manifest:
-        """Create an object and return it as stored; raises ConflictError if its name is taken."""
+        """Create an object in the collection at `path`; return the object as the server stored it.
+
+        Raises ConflictError if the object's name is taken.
+        """
         query = {"fieldManager": "kubectl-accelbench", "fieldValidation": "Strict", **query}
         return self._json("POST", path, query=query, body=body)
 
     def patch(self, path: str, body: Manifest) -> Manifest:
-        """Apply a JSON merge patch and return the object as stored."""
+        """Apply the JSON merge patch `body` to the object at `path`; return the object as the server stored it."""
         query = {"fieldManager": "kubectl-accelbench"}
         return self._json("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
 
     def watch(self, path: str, version: str, *, table: bool = False, **query: str) -> Iterator[Manifest]:
-        """Yield events after a resource version; raises ExpiredError if it is too old.
+        """Yield watch events that follow a resource version; raises ExpiredError if the version is too old.
 
-        With `table`, each event has a row of the table that `kubectl get` prints.
+        With `table`, each event has a row of the table that `kubectl get` prints, instead of the object.
         """
         query = {**query, "watch": "1", "resourceVersion": version, "timeoutSeconds": str(WATCH_SECONDS)}
         lines = self._lines(path, query, seconds=WATCH_SECONDS + REQUEST_SECONDS, accept=TABLE if table else JSON)
@@ -180,15 +183,18 @@ class Client:
             yield event
 
     def log(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
-        """Yield the lines of the runner's log. With `follow`, wait for more lines until the container ends."""
+        """Yield the lines of the log of a pod's `runner` container; with `follow`, until the container ends."""
         query = {"container": "runner"}
         if follow:
             query["follow"] = "true"
         return self._lines(POD.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
-        """Yield the answer's lines with their line breaks; raises UnreachableError if they stop for `seconds`."""
-        # This is urllib3's response, which can stream.
+        """Yield the lines of a streamed answer with their line breaks, as they arrive.
+
+        Raises UnreachableError if nothing arrives for `seconds`, or if the connection breaks.
+        """
+        # The client's answer wraps urllib3's response, which can stream.
         response = self._send("GET", path, query=query, accept=accept, seconds=seconds).response
         partial_line = b""
         try:
@@ -204,7 +210,7 @@ class Client:
             response.close()
 
     def _json(self, method: str, path: str, **options: Any) -> Manifest:
-        """Send a request with the options of `_send`; return the object in the answer."""
+        """Send a request with the options of `_send`; return the JSON object in the answer."""
         response = self._send(method, path, **options)
         try:
             document: Manifest = json.loads(response.read())
@@ -225,9 +231,9 @@ class Client:
         content_type: str = JSON,
         seconds: float = REQUEST_SECONDS,
     ) -> Any:
-        """Send a request and return the response unread; raises ApiError.
+        """Send a request and return the response, whose body has not been read; raises ApiError for an error answer.
 
-        The server may be silent for at most `seconds`.
+        Raises UnreachableError if the server is silent for `seconds`.
         """
         request = self._api.param_serialize(
             method,
@@ -249,9 +255,9 @@ class Client:
 
 
 def error_with_remedy(status: int, body: str, method: str, path: str) -> ApiError:
-    """Return the exception for an error answer to a request; its message says what to do, if that is known.
+    """Return the exception for an error answer; its message says what the user can do, if that is known.
 
-    `body` is that of the answer; `path` and `method` are those of the request.
+    `status` and `body` belong to the answer, `method` and `path` to the request.
     """
     error = api_error(status, body)
     is_group_missing = any(message in error.message for message in MISSING_GROUP_MESSAGES)

@@ -34,9 +34,9 @@ class ApiError(ClusterError):
     """Report an error answer of the API server, or the lack of an answer."""
 
     def __init__(self, status: int, message: str, retry_after_seconds: float = 0.0) -> None:
-        """Store the HTTP status, and how long to wait before the next request.
+        """Report an answer with this HTTP status; 0 if there was no answer.
 
-        A status of 0 means that there was no answer.
+        `retry_after_seconds` is how long the server asks the client to wait before the next request.
         """
         super().__init__(message)
         self.status = status
@@ -48,8 +48,9 @@ class ApiError(ClusterError):
 
     @property
     def is_temporary(self) -> bool:
-        """Return True if the same request may succeed later. A status of 0 means that there was no answer."""
-        return self.status in {0, TOO_MANY_REQUESTS} or self.status >= SERVER_ERROR
+        """Return True if the same request may succeed later."""
+        has_no_answer = self.status == 0
+        return has_no_answer or self.status == TOO_MANY_REQUESTS or self.status >= SERVER_ERROR
 
 
 class InvalidError(ApiError):
@@ -97,13 +98,13 @@ ERRORS_BY_STATUS: Mapping[int, type[ApiError]] = {
 
 
 def api_error(status: int, body: str, retry_after: str = "") -> ApiError:
-    """Return the exception for an HTTP status, with the message in the answer's body.
+    """Return the exception for an answer with an HTTP error status; its message is that of the answer's `body`.
 
     `retry_after` is the value of the header `Retry-After`, which API servers send in whole seconds.
     """
     try:
         message = str(json.loads(body).get("message") or body)
-    except (ValueError, AttributeError):  # no JSON, or no JSON object
+    except (ValueError, AttributeError):  # the body is not JSON, or not a JSON object
         message = body
     retry_after_seconds = float(retry_after) if retry_after.isdecimal() else 0.0
     error_class = ERRORS_BY_STATUS.get(status, ApiError)

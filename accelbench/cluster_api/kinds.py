@@ -25,7 +25,10 @@ class Kind:
     """`v1`, or group and version: `batch/v1`."""
 
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """Return the path of an object or, without a name, of all objects in the namespace."""
+        """Return the API path of the object `name` or, without a name, of all objects of this kind.
+
+        Without a namespace, these are the objects of all namespaces, or of a kind that has no namespace.
+        """
         root = "apis" if "/" in self.api_version else "api"
         namespace_path = f"namespaces/{namespace}" if namespace else ""
         segments = (root, self.api_version, namespace_path, self.plural, name, subresource)
@@ -46,9 +49,10 @@ RESOURCE_SLICE = Kind("ResourceSlice", "resourceslices", "resource.k8s.io/v1")
 
 
 def verb_and_resource(method: str, path: str, query: Mapping[str, Any]) -> tuple[str, str]:
-    """Return (verb, resource) of a request, as Kubernetes' own metrics name them; an unknown path is its own resource.
+    """Return (verb, resource) of a request to the API server, as RBAC and Kubernetes' own metrics name them.
 
-    For instance, `GET /api/v1/namespaces/team/pods/a/log` is `get` and `pods/log`.
+    For `GET /api/v1/namespaces/team/pods/a/log` the result is `("get", "pods/log")`. For a path that has no such form,
+    the resource is the path.
     """
     match = _RESOURCE.fullmatch(path)
     if method in VERBS:

@@ -21,7 +21,7 @@ class ControlGroup(NamedTuple):
 
 
 def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | None:
-    """Return this process's control group for a controller, such as `cpu` or `memory`; None if it has none."""
+    """Return the control group that limits this process for a controller, such as `cpu`; None if there is none."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mount_lines = (proc / "mountinfo").read_text().splitlines()
@@ -32,15 +32,16 @@ def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | Non
         _, controllers, path = membership.split(":", 2)
         if controller in controllers.split(","):
             return _find_mounted(mount_lines, path, controller)
-        if not controllers:  # the hierarchy of cgroup v2
+        if not controllers:  # the line of cgroup v2, which has one hierarchy for all controllers
             unified_path = path
     return None if unified_path is None else _find_mounted(mount_lines, unified_path, None)
 
 
 def _find_mounted(mount_lines: list[str], path: str, controller: str | None) -> ControlGroup | None:
-    """Return the group at `path` in the mounted hierarchy of a cgroup v1 controller; for None, in that of cgroup v2.
+    """Return the control group at `path`, with the directory where its hierarchy is mounted; None if it is not mounted.
 
-    `mount_lines` are the lines of /proc/self/mountinfo.
+    The hierarchy is that of a cgroup v1 `controller` or, if it is None, the one of cgroup v2. `mount_lines` are the
+    lines of /proc/self/mountinfo.
     """
     version = 2 if controller is None else 1
     for line in mount_lines:
@@ -79,7 +80,7 @@ def memory_limit(group: ControlGroup | None) -> int | None:
 
 
 def out_of_memory_kills(group: ControlGroup | None) -> int | None:
-    """Count the processes of the group that the kernel killed for lack of memory; None if it does not count them."""
+    """Return how many processes of the group the kernel has killed for lack of memory; None if it is not counted."""
     if group is None:
         return None
     name = "memory.oom_control" if group.version == 1 else "memory.events"
@@ -88,38 +89,38 @@ def out_of_memory_kills(group: ControlGroup | None) -> int | None:
 
 
 def refaulted_bytes(group: ControlGroup | None) -> int | None:
-    """Return how many bytes of files were read again after an eviction; None if the kernel does not count them.
+    """Return how many bytes of files the group read again after they were evicted from memory; None if not counted.
 
-    A process that does not fit into memory reads its own code again and again.
+    The number grows fast if processes do not fit into memory: they read even their own code again and again.
     """
     if group is None:
         return None
     counters = _read_counters(group.directory / "memory.stat")
     pages = counters.get("workingset_refault_file")
     if pages is None:
-        pages = counters.get("workingset_refault")  # its name before Linux 5.9
+        pages = counters.get("workingset_refault")  # the counter's name before Linux 5.9
     return None if pages is None else int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _read_counters(path: Path) -> dict[str, str]:
-    """Parse a file that has a name and a value on each line."""
+    """Return the values in a file that has a name and a value on each line, by name; empty if it cannot be read."""
     lines = (_read(path) or "").splitlines()
     return dict(line.split(" ", 1) for line in lines if " " in line)
 
 
 def _group_quota(directory: Path) -> float | None:
-    """Return how many CPUs the group's own quota allows, such as 1.5; None without a quota."""
+    """Return how many CPUs the quota of one control group allows, such as 1.5; None without a quota."""
     values = (_read(directory / "cpu.max") or "").split()  # cgroup v2
     if not values:  # cgroup v1
         values = [_read(directory / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
     quota, period = values
     if not (quota.isdecimal() and period.isdecimal() and int(period)):
-        return None  # without a limit, the quota is "max" in v2 and -1 in v1; the root has no file
+        return None  # without a limit, the quota is "max" in v2 and -1 in v1; the root group has no file for it
     return int(quota) / int(period)
 
 
 def _group_directories(group: ControlGroup | None) -> Iterator[Path]:
-    """Yield the directories of the group and of its parents."""
+    """Yield the directories of the group and of its parents, up to the mount point; their limits apply together."""
     directory = group.directory if group else None
     while directory is not None and (directory / "cgroup.procs").exists():
         yield directory

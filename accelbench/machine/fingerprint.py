@@ -47,13 +47,13 @@ ENVIRONMENT_PREFIXES = (
 def of_host(
     environment: Mapping[str, str] = os.environ, *, root: Path = Path("/"), threads: int | None = None
 ) -> dict[str, str]:
-    """Return the fingerprint of the machine, the container and this Python.
+    """Return the fingerprint's entries about the machine, the container and this Python, without unknown ones.
 
-    `root` contains /proc and /sys; `threads` is how many CPUs a launch may use.
+    `root` is the directory that contains proc and sys; `threads` is how many CPUs a launch may use.
     """
     cpus = _read_cpus(root / "proc/cpuinfo")
     first_cpu = cpus[0]
-    flags = (first_cpu.get("flags") or first_cpu.get("Features") or "").split()  # x86, Arm
+    flags = (first_cpu.get("flags") or first_cpu.get("Features") or "").split()  # the fields of x86 and of Arm
     entries = {
         "cpu": first_cpu.get("model name") or first_cpu.get("CPU implementer") or platform.machine(),
         "cpuFlags": _digest(" ".join(sorted(flags))),
@@ -81,9 +81,9 @@ def of_host(
 
 
 def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
-    """Return the versions, devices and device settings that launches reported.
+    """Return the fingerprint's entries about versions, devices and device settings, as launches reported them.
 
-    If launches differ in a value, all its values are joined: `1.0 | 1.1`.
+    If launches report different values of an entry, the values are joined: `1.0 | 1.1`.
     """
     merged: dict[str, set[str]] = {}
     for facts in launches:
@@ -99,16 +99,16 @@ def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
 
 
 def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Return the precision, the seed and all parameters of a case, as text."""
+    """Return the fingerprint's entries about a case: its precision, its seed and all parameters, as text."""
     entries = {"precision": case.measurement.precision, "seed": str(case.measurement.seed)}
     entries |= {f"parameter.{name}": str(value) for name, value in parameters.items()}
     return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in entries.items()}
 
 
 def of_source(workload: type) -> dict[str, str]:
-    """Return a digest of the source of the workload's module, and of the private modules that it imports.
+    """Return the fingerprint's entry about a workload: a digest of its module's source and of the helpers it imports.
 
-    The result is empty if the source is not available.
+    Helpers are the private modules of `accelbench.workloads`. The result is empty if the source is not available.
     """
     try:
         module = sys.modules[workload.__module__]
@@ -119,7 +119,7 @@ def of_source(workload: type) -> dict[str, str]:
 
 
 def _private_modules(module: ModuleType) -> list[ModuleType]:
-    """Return the private modules of `accelbench.workloads` that a module imports, directly or not."""
+    """Return the private modules of `accelbench.workloads` that a module imports, directly or through others."""
     private_prefix = f"{workloads.__name__}._"
     found: dict[str, ModuleType] = {}
     unvisited = [module]
@@ -139,6 +139,7 @@ def _digest(text: str) -> str:
 
 
 def _accelbench_version() -> str:
+    """Return the version of accelbench; empty if accelbench is not installed as a package."""
     try:
         return version("accelbench")
     except PackageNotFoundError:
@@ -146,7 +147,7 @@ def _accelbench_version() -> str:
 
 
 def _read_cpus(cpuinfo: Path) -> list[dict[str, str]]:
-    """Return the fields of each CPU in /proc/cpuinfo; a single CPU without fields if it cannot be read."""
+    """Return the fields of each CPU in /proc/cpuinfo; if the file cannot be read, one CPU without values."""
     cpus = []
     for paragraph in _read(cpuinfo).split("\n\n"):
         fields = {}
@@ -158,14 +159,14 @@ def _read_cpus(cpuinfo: Path) -> list[dict[str, str]]:
 
 
 def _count_cores(cpus: Iterable[Mapping[str, str]]) -> str:
-    """Count the physical cores, as text; empty if the kernel does not list them."""
-    # The physical id is the socket: sockets use the same core ids.
+    """Return the number of physical cores as text; empty if the kernel does not list them."""
+    # A physical id is a socket's. The sockets of a machine use the same core ids, so both identify a core.
     cores = {(fields.get("physical id", ""), fields["core id"]) for fields in cpus if "core id" in fields}
     return str(len(cores) or "")
 
 
 def _turbo_setting(cpu_directory: Path) -> str:
-    """Return `on` or `off`: whether CPUs may exceed their base clock; empty if unknown."""
+    """Return `on` if CPUs may exceed their base clock, else `off`; empty if unknown."""
     no_turbo = _read(cpu_directory / "intel_pstate/no_turbo")
     if no_turbo:
         return "off" if no_turbo == "1" else "on"
@@ -174,14 +175,14 @@ def _turbo_setting(cpu_directory: Path) -> str:
 
 
 def _selected_setting(text: str) -> str:
-    """Return the setting that is in brackets: `madvise` for `always [madvise] never`."""
+    """Return the selected setting of a kernel's file, which is in brackets: `madvise` for `always [madvise] never`."""
     _, _, after_bracket = text.partition("[")
     setting, _, _ = after_bracket.partition("]")
     return setting
 
 
 def _format_number(value: float | None) -> str:
-    """Format a number without trailing zeros; None as an empty text."""
+    """Format a number without trailing zeros; return an empty text for None."""
     if value is None:
         return ""
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -25,14 +25,20 @@ def installed_bytes(root: Path = Path("/")) -> int | None:
 
 
 def available_bytes(root: Path = Path("/")) -> int | None:
-    """Return the smaller of the machine's memory and the container's limit, in bytes; None if both are unknown."""
+    """Return the bytes of memory that a process may use: the machine's memory or the container's limit, if smaller.
+
+    Returns None if both are unknown.
+    """
     container_limit = cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))
     limits = [limit for limit in (installed_bytes(root), container_limit) if limit is not None]
     return min(limits, default=None)
 
 
 def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | None:
-    """Return a message if the case needs more than `limit` bytes of memory; None if it fits, or there is no limit."""
+    """Return the reason to refuse a case that needs more than `limit` bytes of memory; None if the case may run.
+
+    A `limit` of None is no limit.
+    """
     from rich.filesize import decimal
 
     minimum_bytes = needed_bytes(workload, parameters)

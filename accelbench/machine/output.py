@@ -14,7 +14,7 @@ STANDARD_OUTPUT, STANDARD_ERROR = 1, 2
 
 @contextmanager
 def print_to(descriptor: int) -> Iterator[None]:
-    """Send everything to `descriptor` that this process and its children print while the context is open.
+    """Send to `descriptor` everything that this process and its children print within the `with` block.
 
     Afterwards standard output and standard error are as before, even if they were closed or replaced meanwhile.
     """
@@ -24,7 +24,7 @@ def print_to(descriptor: int) -> Iterator[None]:
     saved = [os.dup(STANDARD_OUTPUT), os.dup(STANDARD_ERROR)]
     os.dup2(descriptor, STANDARD_OUTPUT)
     os.dup2(descriptor, STANDARD_ERROR)
-    # A user's code may close these, but not the streams that are restored.
+    # A user's code may close the new streams; the old ones are out of its reach and are restored below.
     sys.stdout, sys.stderr = _open_stream(STANDARD_OUTPUT), _open_stream(STANDARD_ERROR)
     try:
         yield
@@ -42,20 +42,20 @@ def _open_stream(descriptor: int) -> TextIO:
 
 
 def flush_output() -> None:
-    """Write what was printed and is still in a buffer, of Python or of C."""
+    """Flush the buffers of Python's standard streams and of C's."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # a user may have closed or replaced it
+        with contextlib.suppress(Exception):  # a user's code may have closed or replaced the stream
             stream.flush()
-    ctypes.CDLL(None).fflush(None)
+    ctypes.CDLL(None).fflush(None)  # flushes all streams of C
 
 
 def occupy_standard_descriptors() -> None:
-    """Open the standard descriptors that are closed.
+    """Open each of the file descriptors 0, 1 and 2 that is closed, on /dev/null.
 
-    Otherwise the next file that is opened would get one of them, and what is printed later would be written to it.
+    Otherwise the next file that this process opens would get that number, and what is printed later would get into it.
     """
     for descriptor in STANDARD_DESCRIPTORS:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one

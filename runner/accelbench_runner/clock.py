@@ -12,11 +12,11 @@ class Clock(Protocol):
     """Measure monotonic seconds from any origin."""
 
     def seconds(self) -> float:
-        """Return the seconds since a fixed but unknown time."""
+        """Return the seconds since an unspecified time, by a clock that never goes back."""
         ...
 
     def raw_seconds(self) -> float:
-        """Return the seconds of a clock that time servers never adjust."""
+        """Return the seconds since an unspecified time, by a clock that time servers never adjust."""
         ...
 
     def pause(self, seconds: float) -> None:
@@ -32,12 +32,12 @@ class MonotonicClock:
 
     @staticmethod
     def seconds() -> float:
-        """Return the seconds since a fixed but unknown time."""
+        """Return the seconds since an unspecified time, by a clock that never goes back."""
         return perf_counter()
 
     @staticmethod
     def raw_seconds() -> float:
-        """Return the seconds of a clock that time servers never adjust."""
+        """Return the seconds since an unspecified time, by a clock that time servers never adjust."""
         return clock_gettime(RAW)
 
     @staticmethod
@@ -50,6 +50,7 @@ class ClockDrift:
     """Measure how much faster the clock runs than the raw clock, from creation on."""
 
     def __init__(self, clock: Clock) -> None:
+        """Read both clocks for the first time."""
         self._clock = clock
         self._start_seconds, self._start_raw_seconds = _read_both(clock)
 
