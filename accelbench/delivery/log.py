@@ -130,9 +130,9 @@ class Headline(Document):
     message: Line = ""
 
     def to_message(self) -> str:
-        """Return the headline as JSON of at most `MAXIMUM_HEADLINE_BYTES`.
+        """Return the headline, the runner's progress, as JSON of at most `MAXIMUM_HEADLINE_BYTES`.
 
-        Comparisons and message are shortened until it fits.
+        Until the JSON fits, comparisons are left out from the end, and then the message is shortened.
         """
         headline = self
         while True:
@@ -154,9 +154,9 @@ def digest_of(text: str) -> str:
 
 
 def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[str]:
-    """Yield a document's log lines: slices of its JSON, compressed and in Base64.
+    """Yield the log lines of a document: slices of its JSON `text`, compressed and in Base64.
 
-    `identifier` has no spaces, and is unique among documents of the kind.
+    `identifier` has no spaces, and is unique among documents of `kind`.
     """
     payload = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
     starts = range(0, len(payload), PAYLOAD_CHARACTERS)
@@ -167,9 +167,9 @@ def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[
 
 
 def encode_event(event: Event) -> str:
-    """Return the log line of `event`; raises ValueError if it is too long.
+    """Return the log line of `event`; raises ValueError if the line is too long.
 
-    Comparisons of a `RoundFinished` are dropped until it fits.
+    From a `RoundFinished`, comparisons are left out until the line fits.
     """
     while True:
         line = f"{MARK} event {event.to_json()}"
@@ -181,7 +181,7 @@ def encode_event(event: Event) -> str:
 
 
 def parse_event(line: str) -> Event | None:
-    """Return the event on a log line; None if it has no valid event."""
+    """Return the event that a log line contains; None if the line has no valid event."""
     prefix = f"{MARK} event "
     if not line.startswith(prefix):
         return None
@@ -218,7 +218,7 @@ class DeliveredDocument:
 
     @property
     def problem(self) -> str:
-        """Return why the document must not be used; empty if it is intact."""
+        """Return why the document must not be used; empty if the document is intact."""
         if digest_of(self.text) == self.digest:
             return ""
         maximum_bytes = MAXIMUM_BYTES_BY_KIND[self.kind]
@@ -235,7 +235,10 @@ class LogDocuments:
     problems: tuple[str, ...] = ()
 
     def latest(self, kind: DocumentKind, digest: str | None = None) -> Result | None:
-        """Return the last valid result of this kind, with `digest` if that is given; None if there is none."""
+        """Return the last valid result among the documents of this kind; None if there is none.
+
+        With `digest`, only the document with this digest counts.
+        """
         for document in reversed(self.documents):
             if document.kind != kind or (digest is not None and document.digest != digest):
                 continue
@@ -257,9 +260,9 @@ _MARKED_LINE = re.compile(rb"^" + re.escape(MARK).encode() + rb" [^\n]*", re.MUL
 
 
 def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND)) -> LogDocuments:
-    """Return the complete documents in a log, and the problems of the others.
+    """Return the complete documents of `kinds` in a log, and a problem for each other document.
 
-    Lines may be missing, interleaved, repeated or altered.
+    The log's lines may be missing, interleaved, repeated or altered.
     """
     reader = LogReader(kinds)
     for number, line in enumerate(lines, start=1):
@@ -278,7 +281,7 @@ class LogReader:
     def __init__(
         self, kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND), newest: int | None = None
     ) -> None:
-        """Read documents of these kinds; of more than `newest` documents, the newest."""
+        """Prepare to read documents of these kinds, and to keep the `newest` last ones; None keeps all."""
         self._kinds = kinds
         self._incomplete: dict[_Identity, dict[int, str]] = {}
         """The lines of each document that is not complete, by their position."""
@@ -292,19 +295,19 @@ class LogReader:
         """What has been fed of the next line."""
 
     def feed(self, piece: bytes) -> None:
-        """Read the next piece of the log."""
+        """Read the next piece of the log, which may end within a line."""
         complete_lines, newline, rest = (self._rest + piece).rpartition(b"\n")
         self._read_lines(complete_lines)
         self._lines += complete_lines.count(b"\n") + len(newline)
-        # A longer line is none of the runner's; its beginning suffices to report it.
+        # The runner writes no longer lines. If another program does, the line's beginning is enough to report it.
         self._rest = rest[: MAXIMUM_LINE_BYTES + 1]
 
     def finish(self) -> LogDocuments:
-        """Return the documents of the whole log."""
+        """Return the documents of the whole log, after the last piece."""
         self._read_lines(self._rest)
         intact: dict[_Identity, DeliveredDocument] = {}
         altered: list[str] = []
-        # The newest first: after an altered copy of a document, a repeated one may be intact.
+        # A document can be in the log twice, once altered and once intact. Of intact copies, the newest is kept.
         for identity, payload in reversed(self._complete):
             if identity in intact:
                 continue
@@ -321,7 +324,7 @@ class LogReader:
         return LogDocuments(tuple(reversed(intact.values())), problems)
 
     def add(self, number: int, line: str) -> None:
-        """Read the line with this number, which begins with `MARK`."""
+        """Read one line of the log, which begins with `MARK`; `number` is its line number, for problems."""
         parsed = _parse_document_line(line)
         if parsed is None:
             if parse_event(line) is None:  # events have the same mark
@@ -329,7 +332,7 @@ class LogReader:
             return
         identity, index, payload_slice = parsed
         if identity.kind not in self._kinds:
-            return
+            return  # the caller did not ask for such documents
         slices = self._incomplete.setdefault(identity, {})
         slices[index] = payload_slice
         if len(slices) == identity.lines:
@@ -340,15 +343,16 @@ class LogReader:
             self._report_truncated(oldest)
 
     def _read_lines(self, block: bytes) -> None:
-        """Read the marked lines of a block of complete lines."""
-        number, counted = self._lines + 1, 0
+        """Read those lines of a block of complete lines that begin with `MARK`; skip the others."""
+        number, counted_bytes = self._lines + 1, 0
         for match in _MARKED_LINE.finditer(block):
-            number += block.count(b"\n", counted, match.start())
-            counted = match.start()
+            # Count the lines between the last match and this one.
+            number += block.count(b"\n", counted_bytes, match.start())
+            counted_bytes = match.start()
             self.add(number, match.group().decode(errors="replace"))
 
     def _report_truncated(self, identity: _Identity) -> None:
-        """Drop what has been gathered of a document, and report it."""
+        """Drop the lines that were gathered of an incomplete document, and report the document as truncated."""
         slices = self._incomplete.pop(identity)
         have = f"{len(slices)} of {identity.lines} lines"
         self._problems.add(f"{identity.kind} {identity.identifier}: truncated: {have}")
@@ -357,28 +361,31 @@ class LogReader:
 class _Problems:
     """Hold the first `MAXIMUM_REPORTED` problems of one kind, and count the others."""
 
-    def __init__(self, others: str) -> None:
-        """Take the words for problems that are only counted."""
-        self._others = others
-        self._first: list[str] = []
-        self._more = 0
+    def __init__(self, description: str) -> None:
+        """Begin without problems; `description` says what the problems are that are only counted."""
+        self._description = description
+        self._first_problems: list[str] = []
+        self._further_count = 0
 
     def add(self, problem: str) -> None:
-        """Report one problem."""
-        if len(self._first) < MAXIMUM_REPORTED:
-            self._first.append(problem)
+        """Store a problem or, after the first `MAXIMUM_REPORTED`, only count it."""
+        if len(self._first_problems) < MAXIMUM_REPORTED:
+            self._first_problems.append(problem)
         else:
-            self._more += 1
+            self._further_count += 1
 
     def reports(self) -> Iterator[str]:
-        """Yield the first problems, and the number of the others."""
-        yield from self._first
-        if self._more:
-            yield f"{self._more} more {self._others}"
+        """Yield the first problems, and a line with the number of further ones."""
+        yield from self._first_problems
+        if self._further_count:
+            yield f"{self._further_count} more {self._description}"
 
 
 def _parse_document_line(line: str) -> tuple[_Identity, int, str] | None:
-    """Return a line's document, its position from 1, and its payload; None if malformed."""
+    """Return the document to which a log line belongs, the line's position in it from 1, and the line's payload.
+
+    Returns None if the line is malformed.
+    """
     match = _DOCUMENT_LINE.fullmatch(line.rstrip("\r\n"))
     if match is None:
         return None
@@ -391,7 +398,7 @@ def _parse_document_line(line: str) -> tuple[_Identity, int, str] | None:
 
 
 def _inflate(payload: str, maximum_bytes: int) -> str:
-    """Decompress a payload; return an empty string if it is invalid or too large."""
+    """Return the text of a compressed payload in Base64; empty if it is invalid, or has more than `maximum_bytes`."""
     decompressor = zlib.decompressobj()
     try:
         text = decompressor.decompress(base64.b64decode(payload, validate=True), maximum_bytes).decode()
@@ -402,7 +409,7 @@ def _inflate(payload: str, maximum_bytes: int) -> str:
 
 
 def _is_larger(payload: str, maximum_bytes: int) -> bool:
-    """Return True if the payload is valid and inflates to more than `maximum_bytes`."""
+    """Return True if a compressed payload in Base64 is valid, and has more than `maximum_bytes` when decompressed."""
     try:
         data = zlib.decompressobj().decompress(base64.b64decode(payload, validate=True), maximum_bytes + 1)
     except (ValueError, zlib.error):

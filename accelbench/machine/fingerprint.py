@@ -147,7 +147,7 @@ def _accelbench_version() -> str:
 
 
 def _read_cpus(cpuinfo: Path) -> list[dict[str, str]]:
-    """Return the fields of each CPU in /proc/cpuinfo; if the file cannot be read, one CPU without values."""
+    """Return the fields of each CPU in /proc/cpuinfo; if the file cannot be read, of one CPU without fields."""
     cpus = []
     for paragraph in _read(cpuinfo).split("\n\n"):
         fields = {}

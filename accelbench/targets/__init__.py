@@ -77,7 +77,7 @@ class Chip(Document):
 
     @model_validator(mode="after")
     def _check_platform_fields(self) -> Self:
-        """Check that only GPUs have a specification, and only TPUs have slices."""
+        """Check that a GPU has a specification, a TPU has slices, and no other chip has one of them."""
         specification_is_right = (self.specification is not None) == (self.platform == "cuda")
         slices_are_right = bool(self.slices) == (self.platform == "tpu")
         if not specification_is_right or not slices_are_right:
@@ -99,17 +99,17 @@ class Target:
 
     @property
     def platform(self) -> str:
-        """Return the chip's platform."""
+        """Return the platform of the target's chip, such as `cuda` or `tpu`."""
         return self.chip.platform
 
     @property
     def extra(self) -> str:
-        """Return accelbench's extra that installs the compiler; empty if it needs none."""
+        """Return the extra of the package accelbench that installs the target's compiler; empty if none is needed."""
         return EXTRAS.get(self.platform, "")
 
     @property
     def missing_message(self) -> str:
-        """Return which packages of the compiler are missing, and how to install them; empty if none is missing."""
+        """Return which packages of the compiler to install because they are missing, and how; empty if none is."""
         missing_packages = [name for name in NEEDS.get(self.platform, ()) if not _is_installed(name)]
         if not missing_packages:
             return ""
@@ -119,19 +119,19 @@ class Target:
 
 @functools.cache
 def chips() -> Mapping[str, Chip]:
-    """Return the chips of `chips.yaml` by name."""
+    """Return the kinds of devices that `chips.yaml` describes, by name."""
     entries = yaml.safe_load(CHIPS.read_text(encoding="utf-8"))
     return {name: Chip.model_validate({"name": name, **entry}) for name, entry in entries.items()}
 
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """Return the names of all targets."""
+    """Return the names of all compile targets, such as `h100x8` and `v5e-16`."""
     return tuple(_targets_by_name())
 
 
 def find(name: str) -> Target:
-    """Return the target of that name; raises UnknownTargetError."""
+    """Return the target of that name; raises UnknownTargetError if there is none."""
     target = _targets_by_name().get(name)
     if target is None:
         raise UnknownTargetError(describe_unknown("target", name, _suggestions(name)))
@@ -139,10 +139,11 @@ def find(name: str) -> Target:
 
 
 def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
-    """Return the size of each axis of a device mesh, so that their product is `devices`; raises UnevenMeshError.
+    """Return the size of each axis of a device mesh, so that the product of the sizes is `devices`.
 
-    `axes` has the wanted sizes, 0 for the rest: 8 devices and the axes `{"data": 0, "model": 2}` give
-    `{"data": 4, "model": 2}`. On a single device all sizes are 1.
+    `axes` has the wanted sizes; a size of 0 takes what the others leave: 8 devices and the axes
+    `{"data": 0, "model": 2}` give `{"data": 4, "model": 2}`. On a single device all sizes are 1. Raises UnevenMeshError
+    if the sizes do not fit.
     """
     if devices == 1:
         return dict.fromkeys(axes, 1)
@@ -164,12 +165,12 @@ def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
 
 @functools.cache
 def _targets_by_name() -> Mapping[str, Target]:
-    """Return the targets of all chips by name."""
+    """Return the compile targets of all chips in `chips.yaml`, by name."""
     return {target.name: target for chip in chips().values() for target in _targets_of(chip)}
 
 
 def _targets_of(chip: Chip) -> list[Target]:
-    """Return the chip's targets: its TPU slices, GPU counts or single device."""
+    """Return the targets of a chip: a TPU's slices, a GPU in each of `GPU_COUNTS`, or a single device."""
     match chip.platform:
         case "tpu":
             return [
@@ -187,7 +188,7 @@ def _targets_of(chip: Chip) -> list[Target]:
 
 
 def _is_installed(distribution: str) -> bool:
-    """Return True if a distribution of that name is installed."""
+    """Return True if a Python distribution package of that name is installed."""
     try:
         version(distribution)
     except PackageNotFoundError:
@@ -201,14 +202,14 @@ def _chip_count(topology: str) -> int:
 
 
 def _gpu_topology(count: int, chip: Chip) -> str:
-    """Return the topology `SLICESxHOSTSxGPUS` of this number of GPUs: one slice, and as few hosts as possible."""
+    """Return the topology of `count` GPUs as the text SLICESxHOSTSxGPUS: one slice of as few hosts as possible."""
     hosts = max(1, count // chip.per_host)
     gpus_per_host = min(count, chip.per_host)
     return f"1x{hosts}x{gpus_per_host}"
 
 
 def _suggestions(name: str) -> list[str]:
-    """Return names to suggest for an unknown target: those of its chip or, for an unknown chip, one of each chip."""
+    """Return names to suggest in place of an unknown target: all of its chip or, for an unknown chip, one per chip."""
     # The chip's name ends before `x8` or `-16`, the number of devices.
     match = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
     targets_of_chip = [target for target in names() if match and target.startswith(match[0])]

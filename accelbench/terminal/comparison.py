@@ -25,16 +25,17 @@ FORMAT = "accelbench.dev/comparison/v1alpha1"
 
 
 def require_scipy() -> None:
-    """End the command if scipy is not installed."""
+    """End the command with a message if scipy is not installed."""
     if importlib.util.find_spec("scipy") is None:
         click.echo("error: accelbench compare needs scipy: pip install 'accelbench[report]'", err=True)
         sys.exit(Exit.USAGE)
 
 
 def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Output) -> Exit:
-    """Compare two sides, print the comparison, and return the exit code.
+    """Compare the results before and after a change, print the comparison, and return the exit code.
 
-    `sides` are the one before and the one after; `allowed` names entries and groups that may differ.
+    `sides` are the two sets of results, the earlier first. `allowed` names the entries and groups of the fingerprint
+    that may differ.
     """
     known = comparability.allowable_names(result for side in sides for result in side.results)
     for name in allowed:
@@ -56,7 +57,10 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
 
 
 def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], list[str]]:
-    """Return (changes, notes): the lasting changes of sides with enough results, or why they are missing."""
+    """Return (changes, notes): the lasting changes of time within each side that has enough results to find them.
+
+    If a package for that is missing, there are no changes, and a note says what to install.
+    """
     series = [side for side in sides if change_points.has_enough_results(side, *sides)]
     if not series:
         return [], []
@@ -68,23 +72,20 @@ def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], lis
 
 
 def _compares_single_results(change: VariantChange) -> bool:
-    """Return True if the change compares one result with one."""
+    """Return True if one result is compared with one, so that the interval does not cover drift from run to run."""
     results = (len(change.before.logarithms_by_result), len(change.after.logarithms_by_result))
     return change.interval is not None and results == (1, 1)
 
 
 def exit_for(compared: RunComparison) -> Exit:
     """Return SUCCESS if something was compared and each comparison has a verdict, else INVALID_MEASUREMENT."""
-    if not compared.changes or any(item.verdict is None for item in compared.changes):
+    if not compared.changes or any(change.verdict is None for change in compared.changes):
         return Exit.INVALID_MEASUREMENT
     return Exit.SUCCESS
 
 
 def compare_json(compared: RunComparison, series_changes: Sequence[SeriesChange], notes: Sequence[str]) -> str:
-    """Return the comparison as JSON.
-
-    Times and ratios are decimal strings, as in a result.
-    """
+    """Return the comparison of two runs as a JSON document; times and ratios are decimal strings, as in a result."""
     before, after = compared.before, compared.after
     document = {
         "format": FORMAT,
@@ -110,7 +111,7 @@ def compare_json(compared: RunComparison, series_changes: Sequence[SeriesChange]
 
 
 def _series_change_document(change: SeriesChange) -> dict[str, Any]:
-    """Return the change of a series as JSON."""
+    """Return a lasting change in a series of results as an object for JSON."""
     return {
         "side": change.side,
         "workload": change.case.workload,
@@ -124,7 +125,7 @@ def _series_change_document(change: SeriesChange) -> dict[str, Any]:
 
 
 def _change_document(change: VariantChange) -> dict[str, Any]:
-    """Return the change of a variant as JSON; without an interval, it has no speedup and no times."""
+    """Return the change of a variant's time as an object for JSON, without speedup and times if it has no interval."""
     document: dict[str, Any] = {
         "workload": change.case.workload,
         "swept": dict(change.case.swept),
@@ -146,9 +147,9 @@ def _change_document(change: VariantChange) -> dict[str, Any]:
 
 
 def _sample_document(sample: Sample, seconds_key: str) -> dict[str, Any]:
-    """Return a variant's sample as JSON, with its time under `seconds_key`."""
+    """Return a variant's results on one side as an object for JSON, with their time under `seconds_key`."""
     return {
-        # With an interval there are launches, and so seconds; `or 0` is for the type checker.
+        # A sample without launches has no seconds, but this one has an interval; `or 0` is for the type checker.
         seconds_key: decimal_string(sample.seconds or 0, TIME_DIGITS),
         "results": len(sample.logarithms_by_result),
         "launches": len(sample.launch_logarithms),

@@ -10,12 +10,12 @@ UNLIMITED_WIDTH = 1000
 
 
 def console(*, stderr: bool = False, listing: bool = False) -> Console:
-    """Return the console of standard output, or of standard error.
+    """Return rich's console for standard output, or for standard error if `stderr`.
 
-    If `listing` and the output is piped, it is so wide that each row of a table is one line, as grep needs it.
+    If `listing` and the output is piped, the console is so wide that each row of a table is one line, as grep needs it.
     """
     is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    # Results can contain `[red]` or `:smile:`, which must stay text.
+    # Results can contain text such as `[red]` or `:smile:`, which must be printed as it is.
     return Console(
         stderr=stderr,
         color_system=None if os.environ.get("NO_COLOR") else "auto",

@@ -29,8 +29,8 @@ class ReportOutput(StrEnum):
 
 
 def output_option(formats: type[StrEnum], help_text: str = "How to print it.") -> Decorator:
-    """Return the option --output; its default is the first of the formats."""
-    # click expects a member's name, as `JSON`; without case, `json` is the same.
+    """Return a decorator that adds the option --output to a command; its default is the first of the formats."""
+    # click expects the name of an enum's member, such as `JSON`. If the case is ignored, `json` matches it too.
     choice = click.Choice(formats, case_sensitive=False)
     return click.option("--output", "-o", type=choice, default=next(iter(formats)).value, help=help_text)
 

@@ -57,7 +57,7 @@ class ClusterContents:
 
 
 def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None = None) -> ClusterContents:
-    """List the profiles of operators with this class, and all nodes.
+    """Read the profiles of the operators with this class, and all nodes, pods and ResourceSlices of a cluster.
 
     Raises:
         ClusterError: The cluster cannot be read, or the user may not list nodes.
@@ -76,7 +76,7 @@ def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None =
 
 
 def _items(client: Client, kind: Kind, **query: str) -> Sequence[Manifest] | None:
-    """List the objects of a kind; None if forbidden or not found."""
+    """List the objects of a kind; None if the user may not, or if the cluster does not have the kind."""
     try:
         return client.items(kind.path(), **query)
     except (ForbiddenError, NotFoundError):
@@ -91,7 +91,7 @@ class NodeMatch(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Return True if the node can take a case now, or when other pods have ended."""
+        """Return True if the node can take a case of the profile now, or can once other pods have ended."""
         return all(reason.cause == "occupied" for reason in self.reasons)
 
 
@@ -132,7 +132,7 @@ class ClusterMatches:
 def match_profiles(contents: ClusterContents) -> ClusterMatches:
     """Match each profile with each node, and find devices that no profile selects.
 
-    What the user may not list counts as absent; notes say so.
+    Objects that the user may not list count as absent; the result has a note about each such kind.
 
     Raises:
         InvalidProfilesError: A profile is not valid.
@@ -153,7 +153,7 @@ def match_profiles(contents: ClusterContents) -> ClusterMatches:
 
 
 def _parse_config_maps(config_maps: Sequence[Mapping[str, Any]]) -> Iterator[Profile]:
-    """Yield the profiles in the operators' ConfigMaps."""
+    """Yield the profiles that operators publish in ConfigMaps."""
     for config_map in config_maps:
         metadata = config_map["metadata"]
         source = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
@@ -161,14 +161,14 @@ def _parse_config_maps(config_maps: Sequence[Mapping[str, Any]]) -> Iterator[Pro
 
 
 def _ready_made_profiles(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
-    """Yield the names of ready-made profiles that request this resource and fit one of the nodes."""
+    """Yield the names of accelbench's ready-made profiles that request this resource and fit one of the nodes."""
     for name, profile in load_presets().items():
         if profile.resource == resource and any(fits(profile, node) for node in nodes):
             yield name
 
 
 def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
-    """Yield notes on what the matches cannot show."""
+    """Yield a note on each thing that a match of profiles with nodes cannot show in this cluster."""
     if contents.config_maps is None:
         yield "you may not list ConfigMaps in this cluster: these are the profiles that every operator has"
     elif not contents.config_maps:
@@ -181,7 +181,7 @@ def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
 
 
 def _notes_on_architectures(rows: Iterable[ProfileMatches]) -> Iterator[str]:
-    """Yield a note for each profile whose nodes have several architectures, while its image has one."""
+    """Yield a note for each profile that fits nodes of several architectures, because its image is for one of them."""
     for profile, nodes in rows:
         architectures = {match.node.labels.get(ARCHITECTURE_LABEL) for match in nodes if match.fits}
         names = sorted(name for name in architectures if name)
@@ -190,9 +190,9 @@ def _notes_on_architectures(rows: Iterable[ProfileMatches]) -> Iterator[str]:
 
 
 def as_json(matches: ClusterMatches) -> dict[str, Any]:
-    """Return the matches as JSON.
+    """Return the matches as an object to print as JSON.
 
-    `fits` is also true for a node that other pods occupy.
+    `fits` is true also for a node that other pods occupy; `free` is true only for a node that can take a case now.
     """
     return {
         "format": FORMAT,
@@ -221,7 +221,10 @@ def as_json(matches: ClusterMatches) -> dict[str, Any]:
 
 
 def tables(matches: ClusterMatches, *, each_node: bool) -> Iterator[Table]:
-    """Yield a table of all profiles and one of uncovered devices; if `each_node`, a table of nodes for each profile."""
+    """Yield a table of all profiles and, if there are any, one of the devices that no profile selects.
+
+    If `each_node`, yield instead for each profile a table with a row for each node.
+    """
     if each_node:
         for profile, nodes in matches.rows:
             yield _nodes_table(profile, nodes)
@@ -232,7 +235,7 @@ def tables(matches: ClusterMatches, *, each_node: bool) -> Iterator[Table]:
 
 
 def _overview_table(matches: ClusterMatches) -> Table:
-    """Return a table with a row for each profile: what it requests, and how many nodes fit and are free."""
+    """Return a table with a row for each profile: what a case requests, how many nodes fit, and how many are free."""
     table = Table("profile", "asks for", "price/h", "namespaces", "fits", "free", box=None)
     table.add_column("nodes that cannot take it now", overflow="fold")
     for profile, nodes in matches.rows:
@@ -251,7 +254,7 @@ def _overview_table(matches: ClusterMatches) -> Table:
 
 
 def _format_requests(profile: Profile) -> str:
-    """Return what a case of the profile requests, as `1 nvidia.com/gpu, 4 cpu`."""
+    """Return the resources that a case of the profile requests, as a text such as `1 nvidia.com/gpu, 4 cpu`."""
     requests = profile_requests(profile)
     devices = [name for name in requests if name == profile.resource]
     texts = [format_amount(name, requests[name]) for name in (*devices, "cpu", "memory")]
@@ -263,7 +266,7 @@ def _format_requests(profile: Profile) -> str:
 def _frequent_reasons(nodes: Sequence[NodeMatch]) -> str:
     """Return the most frequent reasons why nodes cannot take a case now, each as a line `NUMBER OF NODES: REASON`.
 
-    Of several reasons of a node the first counts.
+    A node with several reasons counts for the first of them.
     """
     counts = Counter(match.reasons[0].message for match in nodes if match.reasons)
     lines = [f"{count}: {message}" for message, count in counts.most_common(REASONS)]
@@ -273,7 +276,7 @@ def _frequent_reasons(nodes: Sequence[NodeMatch]) -> str:
 
 
 def _nodes_table(profile: Profile, nodes: Sequence[NodeMatch]) -> Table:
-    """Return a table of the nodes, and whether a case of the profile fits on each."""
+    """Return a table of the nodes that shows whether a case of the profile fits on each, and why not."""
     table = Table("node", profile.name, box=None)
     table.add_column("why", overflow="fold")
     for match in nodes:
@@ -296,7 +299,7 @@ def _uncovered_table(uncovered_devices: Sequence[UncoveredDevices]) -> Table:
 
 
 def _join_first(names: Sequence[str]) -> str:
-    """Return the first names and the number of others: `a, b, c and 2 more`."""
+    """Return the first `MAXIMUM_NAMES` names and the number of the others, such as `a, b, c and 2 more`."""
     text = ", ".join(names[:MAXIMUM_NAMES])
     if len(names) > MAXIMUM_NAMES:
         text += f" and {len(names) - MAXIMUM_NAMES} more"
@@ -306,7 +309,7 @@ def _join_first(names: Sequence[str]) -> str:
 def print_profiles(
     name: str | None, context: str | None, class_name: str, output: Output, kubeconfig: Path | None = None
 ) -> None:
-    """Print the profiles of the operators with this class; with `name`, print how each node fits that profile.
+    """Print the profiles of the operators with class `class_name`; if `name` is given, how each node fits that profile.
 
     `context` and `kubeconfig` select the cluster; None stands for kubectl's defaults.
     """

@@ -15,7 +15,7 @@ class Command(click.Command):
     """Print the errors of `accelbench.local`, and end with their exit codes; end on Ctrl-C with that of `Exit`."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print its errors, and exit with their codes."""
+        """Run the command; print an error of accelbench's that it raises, and exit with the error's code."""
         try:
             return super().invoke(ctx)
         except UsageError as error:
@@ -37,7 +37,7 @@ class Group(click.Group):
 
 
 def replace_unencodable() -> None:
-    """Make both streams print `?` for characters that they cannot encode."""
+    """Make standard output and standard error print `?` for characters that they cannot encode."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a stream that replaces the standard one may not have it
+        if hasattr(stream, "reconfigure"):  # a stream that replaces the standard one may lack this method
             stream.reconfigure(errors="replace")

@@ -22,7 +22,7 @@ FORMAT = "accelbench.dev/report/v1alpha1"
 
 
 def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]], record: RunRecord | None) -> str:
-    """Return the results, their expectations and the run as one JSON document."""
+    """Return the results, the outcomes of their expectations, and the run's record as one JSON document."""
     cases = [
         {
             "result": json.loads(redact_invalid(result).to_json()),
@@ -42,7 +42,7 @@ def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]],
 
 
 def require_packages(output: ReportOutput) -> None:
-    """End the command if the output needs a package that is not installed."""
+    """End the command if the output's format needs a package that is not installed, as HTML does."""
     if output is not ReportOutput.HTML:
         return
     hint = html.install_hint()
@@ -52,7 +52,7 @@ def require_packages(output: ReportOutput) -> None:
 
 
 def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> None:
-    """Print the results in the format `output`; `source` names in messages where they were read from."""
+    """Print the results in the format `output`; `source`, such as a path, names their origin in messages."""
     if not loaded.measured:
         ended = loaded.record is not None and loaded.record.exit_code is not None
         click.echo(f"{source}: the run {'ended without a result' if ended else 'has no result yet'}", err=True)
@@ -70,9 +70,9 @@ def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> N
 
 
 def with_baseline(loaded: LoadedResults, baseline: str | None, source: str) -> LoadedResults:
-    """Return the results compared with `baseline`, or unchanged if it is None; raises UsageError if that is impossible.
+    """Return the results compared with the variant `baseline`; unchanged if it is None.
 
-    `source` names in the message where the results were read from.
+    Raises UsageError if they cannot be compared with it; `source` names the origin of the results in the message.
     """
     try:
         return loaded if baseline is None else loaded.with_baseline(baseline)
