@@ -76,7 +76,7 @@ class LaunchFinished(Document):
     wall_seconds: DecimalString
 
 
-class TimeNow(Document):
+class TimeSoFar(Document):
     """Hold a variant's time over the rounds that count so far, or the checks for which it has none."""
 
     variant: Line
@@ -93,7 +93,7 @@ class RoundFinished(Document):
     """Disturbances because of which the round counts for no variant."""
     advice: Line | None = None
     """How to avoid these disturbances."""
-    times: tuple[TimeNow, ...] = ()
+    times: tuple[TimeSoFar, ...] = ()
     """Times of the variants that have not failed."""
     noisy: tuple[Line, ...] = ()
     """Disturbances despite which the round counts, because the case accepts noise."""

@@ -93,7 +93,7 @@ class ParityReading(Document):
     """Comparison of the outputs on inputs that the program was not built from; None if there are none."""
 
     def describe_error(self) -> str:
-        """Describe a failed comparison: the worst error, its multiple of the tolerance, and how many others are off."""
+        """Describe a failed comparison: its worst error, and how many outputs are outside of their tolerance."""
         if self.worst_ratio >= MISMATCH:
             return self.detail
         is_huge = self.worst_ratio > MAXIMUM_SHOWN_RATIO

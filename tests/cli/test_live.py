@@ -13,7 +13,7 @@ from accelbench.delivery.log import (
     MachineSeen,
     PhaseReached,
     RoundFinished,
-    TimeNow,
+    TimeSoFar,
 )
 from accelbench.report.live import LiveTable, display, draw_frame, estimate_text, time_left
 from accelbench.report.progress import Progress, Remaining, advance, begin
@@ -21,7 +21,7 @@ from report import sample
 
 FASTER = SpeedupEstimate(variant="jax/jit", verdict="faster", speedup="2.041", lower="2.012", upper="2.071")
 
-TIMES = (TimeNow(variant="pytorch/eager", seconds="0.00117"), TimeNow(variant="jax/jit", seconds="0.000574"))
+TIMES = (TimeSoFar(variant="pytorch/eager", seconds="0.00117"), TimeSoFar(variant="jax/jit", seconds="0.000574"))
 
 STOLEN = ("throttled for jax/jit: Hypervisor steal: 7 % (limit 5 %)",)
 ADVICE = "What to do: wait for a quieter time; or accept noise: --accept-noise."
@@ -149,7 +149,7 @@ def test_what_a_target_has_no_program_for_is_not_compiled_as_the_report_says(tar
 def test_no_time_is_shown_before_a_round_is_judged_nor_of_what_was_rejected() -> None:
     out = io.StringIO()
     rejected = SpeedupEstimate(variant="jax/jit", invalid=("parity",))
-    wrong = TimeNow(variant="jax/jit", invalid=("parity",))
+    wrong = TimeSoFar(variant="jax/jit", invalid=("parity",))
     with display(Console(file=out, width=80)) as shown:
         shown.start_case(sample.case(), 1, 1)
         for variant in ("pytorch/eager", "jax/jit"):

@@ -11,7 +11,7 @@ from accelbench.delivery.log import (
     LaunchStarted,
     PhaseReached,
     RoundFinished,
-    TimeNow,
+    TimeSoFar,
 )
 from accelbench.report.progress import Progress, advance, begin, remaining_time_of_case, remaining_time_of_run
 from report import sample
@@ -89,7 +89,7 @@ def test_phases_launches_and_comparisons_are_kept_where_they_belong() -> None:
     progress = advance(progress, end("jax/jit", 4), 4.0)
     assert (progress.running_variant, progress.phase) == (None, None)
     assert [state.seconds for state in progress.states] == [None, None]
-    times = (TimeNow(variant="pytorch/eager", invalid=("parity",)), TimeNow(variant="jax/jit", seconds="0.001"))
+    times = (TimeSoFar(variant="pytorch/eager", invalid=("parity",)), TimeSoFar(variant="jax/jit", seconds="0.001"))
     progress = advance(progress, RoundFinished(round=1, times=times, comparisons=(now,)), 5.0)
     assert progress.rounds_complete == 1
     assert [state.comparison for state in progress.states] == [None, now]

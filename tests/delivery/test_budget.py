@@ -18,7 +18,7 @@ from accelbench.delivery.log import (
     LaunchStarted,
     PhaseReached,
     RoundFinished,
-    TimeNow,
+    TimeSoFar,
     parse_event,
     read_log,
 )
@@ -51,7 +51,7 @@ def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_an
     worst = incompressible(MAXIMUM_BYTES, 0)
     log.document("result", "final", worst)
     now = [SpeedupEstimate(variant=name) for name in NAMES[1:]]
-    times = [TimeNow(variant=name, seconds="0.00123456789") for name in NAMES]
+    times = [TimeSoFar(variant=name, seconds="0.00123456789") for name in NAMES]
     for number in range(1, MAXIMUM_ROUNDS + 1):
         for position, name in enumerate(NAMES):
             log.event(LaunchStarted(variant=name, round=number, position=position, of=len(NAMES)))

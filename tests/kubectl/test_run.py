@@ -14,7 +14,7 @@ from accelbench.delivery.log import (
     LaunchStarted,
     PhaseReached,
     RoundFinished,
-    TimeNow,
+    TimeSoFar,
     encode_event,
 )
 from accelbench.local.exits import Exit
@@ -43,7 +43,7 @@ def round_one() -> str:
         LaunchFinished(variant="pytorch/eager", round=1, wall_seconds="2.5"),
         RoundFinished(
             round=1,
-            times=(TimeNow(variant="pytorch/eager", seconds="0.2"), TimeNow(variant="jax/jit", seconds="0.1")),
+            times=(TimeSoFar(variant="pytorch/eager", seconds="0.2"), TimeSoFar(variant="jax/jit", seconds="0.1")),
             comparisons=(now,),
         ),
     )

@@ -19,7 +19,7 @@ from accelbench.delivery.log import (
     LaunchStarted,
     MachineSeen,
     RoundFinished,
-    TimeNow,
+    TimeSoFar,
 )
 from accelbench.document import on_one_line
 from accelbench.problem import Problem
@@ -98,7 +98,7 @@ def test_live_lines_and_the_picture_are_clean(text: str) -> None:
         RoundFinished(
             round=2,
             noisy=(text,),
-            times=tuple(TimeNow(variant=name, seconds="0.1", invalid=(text,)) for name in names),
+            times=tuple(TimeSoFar(variant=name, seconds="0.1", invalid=(text,)) for name in names),
             comparisons=tuple(SpeedupEstimate(variant=name, invalid=(text,)) for name in names),
         ),
     ]

@@ -49,8 +49,8 @@ MINIMUM_LATENCY_CALLS = 100
 """Minimum number of calls: with fewer, the 99th percentile is the slowest call."""
 
 
-def _ignore(_result: Any) -> None:
-    pass
+def ignore_result(_result: Any) -> None:
+    """Do nothing with the result of a block."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ LATENCY = BlockPlan(
 """Plan of the protocol `latency`: every block is one call, from a fresh state."""
 
 
-def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> float:
+def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], None] = ignore_result) -> float:
     """Return the seconds that `calls` calls in a row take, from a fresh state.
 
     `inspect` is called with the last call's result after the clock has stopped.
@@ -181,7 +181,7 @@ class MeasuredBlocks:
 
 
 def measure_as_planned(
-    work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
+    work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = ignore_result
 ) -> MeasuredBlocks:
     """Measure the planned blocks; if a block takes less than half of its planned length, plan and measure all again.
 
@@ -212,7 +212,7 @@ def _measure_until_short(
 
 
 def measure(
-    work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
+    work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = ignore_result
 ) -> Iterator[float]:
     """Measure the planned blocks, and yield the seconds of each; call `inspect` with the last result of each block.
 

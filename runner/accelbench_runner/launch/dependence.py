@@ -182,7 +182,7 @@ def make_extra_block(
     block. Slow calls, by `seconds_per_call`, are made less often. `unseen_seed` is a random number that the program
     does not know.
     """
-    counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, lambda _: None))}
+    counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, blocks.ignore_result))}
     if seconds_per_call > QUICK_SECONDS:
         return ExtraBlock(counts)
     if seconds_per_call <= MANY_SECONDS:
@@ -190,7 +190,7 @@ def make_extra_block(
         random_calls = MINIMUM_CALLS + unseen_seed % (MAXIMUM_CALLS - MINIMUM_CALLS)
         many_calls = max(min(calls, MAXIMUM_REPLAYED_CALLS), random_calls)
         counts["many_calls"] = many_calls
-        counts["many"] = count_operations(adapter, work, lambda: block(many_calls, lambda _: None))
+        counts["many"] = count_operations(adapter, work, lambda: block(many_calls, blocks.ignore_result))
     block_calls = max(2, min(calls, MAXIMUM_REPLAYED_CALLS))
     results: list[Any] = []
     block(block_calls, results.append)

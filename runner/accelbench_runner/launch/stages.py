@@ -187,7 +187,7 @@ class Launch:
     ) -> dependence.ExtraBlock | None:
         """Time blocks, and measure the work that continues after a block.
 
-        Return the extra block that launches of the first rounds make; None in later rounds.
+        Return one more block, made in the first rounds to be compared with untimed calls; None in later rounds.
         """
         # The protocol `latency` leaves garbage collection to Python, as in production.
         is_steady = self._task.measure.protocol == "steady"
@@ -285,22 +285,26 @@ class Launch:
         )
 
     def _make_extra_block(self, adapter: Adapter, program: Program, work: Work) -> dependence.ExtraBlock:
-        """Make the extra block in a launch that times nothing; its operations and outputs are compared later."""
+        """Make one block of calls in a launch that times nothing, as a launch that times does after its timed blocks.
+
+        The block's operations and outputs are compared later with those of calls that are not timed.
+        """
         with self._reporter.outside_phases("dependence"):
 
             def block(calls: int, inspect: Inspect) -> float:
                 """Make one block of `calls` calls; return its seconds."""
                 return blocks.time_calls(work, calls, self._task.clock, inspect)
 
-            block(1, lambda _: None)  # this block is the second call, which may be compiled anew: its time is not used
-            seconds_per_call = block(1, lambda _: None)
+            # A second call may be compiled anew, so the time of this block is not used.
+            block(1, blocks.ignore_result)
+            seconds_per_call = block(1, blocks.ignore_result)
             unseen_seed = self._task.request.unseen_seed
             return dependence.make_extra_block(
                 adapter, program, work, block, dependence.MAXIMUM_CALLS, seconds_per_call, unseen_seed
             )
 
     def _count_calls(self, adapter: Adapter, program: Program, work: Work, extra: dependence.ExtraBlock | None) -> None:
-        """Compare the extra block with calls that are not timed, keep its counts, and report the call's arithmetic.
+        """Compare the extra block, made like the timed blocks, with untimed calls; report the operations of a call.
 
         Counting takes memory and time, so it runs after the timed blocks. `extra` is None in later rounds, which count
         nothing.

@@ -41,7 +41,8 @@ class Timing:
     def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
         """Time blocks of many calls (protocol `steady`) or of one call (protocol `latency`), and report them.
 
-        Returns the number of calls in a block and, in the first rounds, an extra block for the checks of `dependence`.
+        Returns the number of calls in a block and, in the first rounds, one more block, to be compared with untimed
+        calls.
         """
         task, adapter = self._task, self._adapter
         if task.measure.protocol == "latency":

@@ -103,7 +103,7 @@ class Allowance:
         self.granted_seconds = self.launch_limit.seconds  # until other load extends it
 
     def probe_began(self) -> None:
-        """Replace the launch's limit by the limit of probes until the probe ends."""
+        """Replace the launch's time limit by the limit of probes until the probe ends."""
         self._probe_began_at = self.clock()
 
     def probe_ended(self) -> None:

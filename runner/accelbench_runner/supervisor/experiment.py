@@ -23,7 +23,7 @@ from accelbench.delivery.log import (
     LaunchStarted,
     PhaseReached,
     RoundFinished,
-    TimeNow,
+    TimeSoFar,
 )
 from accelbench.document import decimal_string, timestamp
 from accelbench.launch.fact import is_reported
@@ -436,10 +436,10 @@ class Supervisor:
         )
 
 
-def times_so_far(result: Result) -> tuple[TimeNow, ...]:
+def times_so_far(result: Result) -> tuple[TimeSoFar, ...]:
     """Return the time so far of each variant that has not failed, with the validity checks that reject the time."""
     return tuple(
-        TimeNow(
+        TimeSoFar(
             variant=variant.name,
             seconds=variant.seconds.geometric_mean_seconds if variant.seconds else None,
             invalid=rejections(result, variant),

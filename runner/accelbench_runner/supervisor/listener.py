@@ -130,7 +130,11 @@ class LaunchListener:
         self._apply(message)
 
     def _apply(self, message: Message) -> None:
-        """Store what a message from the launch reports."""
+        """Store what a message from the launch reports.
+
+        An activity is work outside the launch's phases. A probe is an activity of accelbench's own with its own time
+        limit: if it hangs or crashes, the variant has not failed.
+        """
         match message:
             case PhaseStarted(phase=phase):
                 self.phase = phase
@@ -155,7 +159,7 @@ class LaunchListener:
                 self.final_message = message
 
     def _end_activity(self, name: Activity, seconds: float, problem: str) -> None:
-        """Add the seconds of an activity outside the phases, and store the error if it was a probe that failed."""
+        """Store the seconds of an activity outside the launch's phases, and the problem of a probe that failed."""
         self.activity_seconds[name] = self.activity_seconds.get(name, 0.0) + seconds
         if self.probe == name:
             self.probe = None

@@ -39,11 +39,11 @@ def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
     reduced = {}
     for field, description in MEASURED.items():
         if not description.fact:
-            continue
+            continue  # the number is calculated, not reported
         values = [_fact(launch, description.fact) for launch in launches]
         known_values = [value for value in values if value is not None]
         if known_values:
-            reduce = REDUCTIONS[description.launches]
+            reduce = REDUCTIONS[description.launches]  # for example `max`
             reduced[field] = reduce(known_values)
     return reduced
 

@@ -55,8 +55,8 @@ def round_of_launches(number: int) -> None:
         launch(name, number, position)
     now = SpeedupEstimate(variant=names[-1], verdict="faster", speedup="2.041", lower="2.012", upper="2.071")
     times = (
-        delivery.TimeNow(variant=names[0], seconds="0.00117"),
-        delivery.TimeNow(variant=names[-1], seconds="0.000574"),
+        delivery.TimeSoFar(variant=names[0], seconds="0.00117"),
+        delivery.TimeSoFar(variant=names[-1], seconds="0.000574"),
     )
     write(delivery.encode_event(delivery.RoundFinished(round=number, times=times, comparisons=(now,))))
 
