@@ -168,7 +168,7 @@ def _ready_made_profiles(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
-    """Yield a note on each thing that a match of profiles with nodes cannot show in this cluster."""
+    """Yield notes on what the matches cannot show, for example because the user may not list pods."""
     if contents.config_maps is None:
         yield "you may not list ConfigMaps in this cluster: these are the profiles that every operator has"
     elif not contents.config_maps:

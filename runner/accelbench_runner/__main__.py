@@ -168,7 +168,7 @@ def _prepare(directory: Path, threads: int) -> dict[str, str]:
 
 
 def _compares_times(case: Case) -> bool:
-    """Return True if the workload times its variants, which protocols other than `observe` do."""
+    """Return True if the workload's protocol times the variants; only `observe` does not."""
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     return workload.measure(parameters).protocol != "observe"

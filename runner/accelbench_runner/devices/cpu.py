@@ -104,7 +104,7 @@ class Processors(Protocol):
 
 
 def contention() -> Contention:
-    """Read the CPU time that this process could not use so far: by throttling, hypervisor steal and waiting tasks."""
+    """Read the CPU time that this process could not use so far: throttling, hypervisor steal, and CPU pressure."""
     steal = sum(times.steal for times in _times_of_allowed_processors())
     return Contention(*_read_throttling(), steal_seconds=steal, pressure_seconds=_pressure_seconds())
 

@@ -40,7 +40,7 @@ def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType |
 
 
 def replaced_functions(before: Functions) -> list[str]:
-    """Return the names of accelbench's functions that have been replaced since `before`, in whole or their code."""
+    """Return the names of accelbench's functions that have been replaced, or whose code has been, since `before`."""
     now = imported_functions()
     return sorted(name for name, function in before.items() if not _is_same(function, now.get(name)))
 

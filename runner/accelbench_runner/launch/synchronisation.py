@@ -85,7 +85,7 @@ class LateWork:
             late_seconds = 0.0
 
             def inspect(result: Any) -> None:
-                """Check when the run's clock has stopped whether its result is ready; then wait until all is idle."""
+                """Check whether the run's result is ready when its clock has stopped; measure later work."""
                 nonlocal late_seconds
                 ready_after_runs.append(self._adapter.ready(result))
                 late_seconds = self._seconds_until_idle()

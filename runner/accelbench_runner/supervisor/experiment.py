@@ -108,7 +108,7 @@ class Supervisor:
         return result
 
     def give_up(self, error: str) -> None:
-        """End the case by an error: write what was measured as a checkpoint, and `error` as the pod's message."""
+        """End the case with an error: write what was measured as a checkpoint, and `error` as termination message."""
         self.log.notice(error)
         with contextlib.suppress(ValueError):  # the error may be that no result can be assembled
             self._deliver("checkpoint", complete=False, stopped=None, notes=(f"not finished: {error}",))
@@ -348,8 +348,8 @@ class Supervisor:
     ) -> Assessment | None:
         """Have the judge assess the launches of earlier rounds together with `counted_launches` of this round.
 
-        Return None if `counted_launches` is empty. After a signal the judge has one more, short try; return None too if
-        it does not finish that.
+        Return None if `counted_launches` is empty, or if a signal came and the judge does not finish the one short try
+        that follows a signal.
         """
         if not counted_launches:
             return None

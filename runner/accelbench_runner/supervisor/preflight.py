@@ -126,7 +126,7 @@ def _container_warnings(survey: Survey) -> list[str]:
 
 
 def _clock_warnings(survey: Survey) -> list[str]:
-    """Return a warning if the machine's CPU governor changes the clocks during a measurement."""
+    """Return a warning if the machine's CPU governor lets the clocks change during a measurement."""
     if survey.governor in STEADY_GOVERNORS:
         return []
     turbo = " and turbo is on" if survey.turbo == "on" else ""

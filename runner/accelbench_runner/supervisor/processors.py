@@ -140,7 +140,7 @@ def _busy_seconds() -> dict[int, float]:
 
 
 def _seconds_of_descendants() -> float:
-    """Return the CPU seconds of all descendants of this process that run, and of those that these have waited for."""
+    """Return the CPU seconds of this process's running descendants, and of the children that these have waited for."""
     ticks = 0
     for process in descendants(os.getpid()):
         with contextlib.suppress(OSError):
