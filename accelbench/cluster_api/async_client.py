@@ -75,7 +75,7 @@ class AsyncClient:
 
         Raises LargeAnswerError if the answer has more than `maximum_bytes`.
         """
-        return await self._json("GET", path, query=query, accept=accept, maximum_bytes=maximum_bytes)
+        return await self._request_json("GET", path, query=query, accept=accept, maximum_bytes=maximum_bytes)
 
     async def pages(self, path: str, query: Mapping[str, Any], *, accept: str = JSON) -> AsyncIterator[Manifest]:
         """Yield the list at `path` page by page.
@@ -106,11 +106,11 @@ class AsyncClient:
         With `dry_run` the server stores nothing, but applies defaults, admission and validation.
         """
         query = {"dryRun": "All"} if dry_run else None
-        return await self._json("POST", path, query=query, body=body)
+        return await self._request_json("POST", path, query=query, body=body)
 
     async def replace(self, path: str, body: Manifest) -> Manifest:
         """Replace an object and return it; raises ConflictError if another version is stored."""
-        return await self._json("PUT", path, body=body)
+        return await self._request_json("PUT", path, body=body)
 
     async def delete(self, path: str, uid: str, version: str | None = None) -> None:
         """Delete the object at `path`; raises ConflictError if it is not the object with this UID and version.
@@ -124,7 +124,7 @@ class AsyncClient:
             "propagationPolicy": "Background",
             "preconditions": preconditions,
         }
-        await self._json("DELETE", path, body=body)
+        await self._request_json("DELETE", path, body=body)
 
     async def pieces(
         self, path: str, query: Mapping[str, Any], seconds: int = REQUEST_SECONDS
@@ -181,7 +181,9 @@ class AsyncClient:
                     partial_line = b""
                     skips_rest_of_line = True
 
-    async def _json(self, method: str, path: str, *, maximum_bytes: int | None = None, **options: Any) -> Manifest:
+    async def _request_json(
+        self, method: str, path: str, *, maximum_bytes: int | None = None, **options: Any
+    ) -> Manifest:
         """Send a request with the options of `_send`; return the JSON object in the answer."""
         response = await self._send(method, path, **options)
         document: Manifest = from_json(await _read_body(response, f"{method} {path}", maximum_bytes))

@@ -129,7 +129,7 @@ class Client:
 
     def get(self, path: str, **query: str) -> Manifest:
         """Get an object; raises NotFoundError if it does not exist."""
-        return self._json("GET", path, query=query)
+        return self._request_json("GET", path, query=query)
 
     def items(self, path: str, **query: str) -> list[Manifest]:
         """Return all objects of the collection at `path`, requested page by page."""
@@ -141,7 +141,7 @@ class Client:
         items: list[Manifest] = []
         query = {"limit": str(PAGE_SIZE), **query}
         while True:
-            page = self._json("GET", path, query=query)
+            page = self._request_json("GET", path, query=query)
             items += page["items"]
             continue_token = page["metadata"].get("continue")
             if not continue_token:
@@ -150,7 +150,7 @@ class Client:
 
     def table(self, path: str) -> Manifest:
         """Get the table that `kubectl get` prints of a collection."""
-        return self._json("GET", path, accept=TABLE)
+        return self._request_json("GET", path, accept=TABLE)
 
     def create(self, path: str, body: Manifest, **query: str) -> Manifest:
         """Create an object in the collection at `path`; return the object as the server stored it.
@@ -158,12 +158,12 @@ class Client:
         Raises ConflictError if the object's name is taken.
         """
         query = {"fieldManager": "kubectl-accelbench", "fieldValidation": "Strict", **query}
-        return self._json("POST", path, query=query, body=body)
+        return self._request_json("POST", path, query=query, body=body)
 
     def patch(self, path: str, body: Manifest) -> Manifest:
         """Apply the JSON merge patch `body` to the object at `path`; return the object as the server stored it."""
         query = {"fieldManager": "kubectl-accelbench"}
-        return self._json("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
+        return self._request_json("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
 
     def watch(self, path: str, version: str, *, table: bool = False, **query: str) -> Iterator[Manifest]:
         """Yield watch events that follow a resource version; raises ExpiredError if the version is too old.
@@ -209,7 +209,7 @@ class Client:
         finally:
             response.close()
 
-    def _json(self, method: str, path: str, **options: Any) -> Manifest:
+    def _request_json(self, method: str, path: str, **options: Any) -> Manifest:
         """Send a request with the options of `_send`; return the JSON object in the answer."""
         response = self._send(method, path, **options)
         try:

@@ -63,19 +63,19 @@ def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None =
         ClusterError: The cluster cannot be read, or the user may not list nodes.
     """
     with connect(context, kubeconfig) as client:
-        nodes = _items(client, NODE)
+        nodes = _list_objects(client, NODE)
         if nodes is None:
             raise ClusterError("you may not list nodes in this cluster: ask its administrator for that permission")
         selector = f"{labels.PROFILES}=true,{labels.CLASS}={class_name}"
         return ClusterContents(
-            _items(client, CONFIG_MAP, labelSelector=selector),
+            _list_objects(client, CONFIG_MAP, labelSelector=selector),
             nodes,
-            _items(client, POD, fieldSelector="status.phase!=Succeeded,status.phase!=Failed"),
-            _items(client, RESOURCE_SLICE),
+            _list_objects(client, POD, fieldSelector="status.phase!=Succeeded,status.phase!=Failed"),
+            _list_objects(client, RESOURCE_SLICE),
         )
 
 
-def _items(client: Client, kind: Kind, **query: str) -> Sequence[Manifest] | None:
+def _list_objects(client: Client, kind: Kind, **query: str) -> Sequence[Manifest] | None:
     """List the objects of a kind; None if the user may not, or if the cluster does not have the kind."""
     try:
         return client.items(kind.path(), **query)

@@ -135,7 +135,7 @@ class Gpu:
         """Begin a timed phase: drop the samples of earlier phases, and read the cumulative counters."""
         self.samples.clear()
         self.clocks_megahertz.clear()
-        self.began = self._counters()
+        self.began = self._read_counters()
 
     def sample(self) -> None:
         """Store the GPU's current clock rate, and NVML's reasons why it is low, as one sample."""
@@ -148,7 +148,7 @@ class Gpu:
 
     def end(self, seconds: float) -> DeviceReport:
         """Return the clocks, their limits and the energy of the phase since `begin`, which took `seconds`."""
-        began, ended = self.began, self._counters()
+        began, ended = self.began, self._read_counters()
         assert began is not None  # noqa: S101 - begin comes first
         self.sample()  # the last sample, after the last block
         held_back = self._held_back_seconds(began, ended, seconds)
@@ -179,7 +179,7 @@ class Gpu:
                 held_back[cause] = max(held_back.get(cause, 0.0), sampled_share * seconds)
         return held_back
 
-    def _counters(self) -> Counters:
+    def _read_counters(self) -> Counters:
         """Read NVML's cumulative counters: the time with low clocks by cause, and the energy, as far as supported."""
         held_back = {}
         for cause, policy in POLICIES.items():

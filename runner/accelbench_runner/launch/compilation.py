@@ -10,7 +10,7 @@ from accelbench.targets import find as find_target
 from accelbench_runner.devices import cpu
 from accelbench_runner.frameworks.adapter import Adapter, Targets, UnsupportedError
 from accelbench_runner.launch.preparation import import_framework, set_up_to_compile, versions_of
-from accelbench_runner.launch.reporter import Reporter, read
+from accelbench_runner.launch.reporter import Reporter, read_fact
 from accelbench_runner.launch.task import Machine, Task
 from accelbench_runner.protocol import LaunchRequest, Measured
 
@@ -59,7 +59,7 @@ class Compilation:
         with reporter.phase("compile") as parts:
             compiled, executable = targets.compile(program, work, self._target)
             parts.update(adapter.accounting.compilations().seconds_since(compilations_before))
-        arithmetic = value_or_none(read(lambda: adapter.accounting.arithmetic(work)))
+        arithmetic = value_or_none(read_fact(lambda: adapter.accounting.arithmetic(work)))
         # `written` counts the operations of the program as its author wrote it, before the compiler's optimisations.
         flops = None if arithmetic is None or arithmetic.written is None else round(arithmetic.written)
         reporter.send_facts(

@@ -24,7 +24,7 @@ from accelbench_runner.frameworks.build import build_program
 from accelbench_runner.frameworks.captured import captured_arrays
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
-from accelbench_runner.launch.reporter import read
+from accelbench_runner.launch.reporter import read_fact
 from accelbench_runner.outputs import UNSEEN, as_real, save
 
 ROUNDS = 2
@@ -71,7 +71,7 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
     program raised on them.
     """
     # The arrays that the step captures can belong to any library, so describing them may raise anything.
-    described = read(lambda: captured_arrays(subject.step) or adapter.accounting.constants())
+    described = read_fact(lambda: captured_arrays(subject.step) or adapter.accounting.constants())
     captured = value_or_none(described) or []
     try:
         work = _work_on_other_inputs(adapter, subject, unseen_seed)

@@ -92,7 +92,7 @@ def observations(
     for name, value in program.observe(outs).items():
         if name not in declared:
             raise ValueError(f"the program observes {name}, which `observes` of the workload does not name")
-        observed[name] = _scalar(name, value)
+        observed[name] = _to_scalar(name, value)
     return observed
 
 
@@ -118,7 +118,7 @@ def _to_numpy(adapter: Adapter, out: Any) -> Any:
         raise InvalidWorkloadError(f"a step returned {error}") from error
 
 
-def _scalar(name: str, value: Any) -> Scalar:
+def _to_scalar(name: str, value: Any) -> Scalar:
     """Convert an observed value to a number, a boolean or a text; a list of values becomes a text such as `1, 0, 1`.
 
     Raises TypeError for a value of another type; `name` is the observation's name for the message.
@@ -142,7 +142,7 @@ def _scalar(name: str, value: Any) -> Scalar:
 
 def _format_list(values: Any) -> str:
     """Format values as `1, 0, 1`. A dash stands for a call that raised."""
-    return ", ".join("-" if value is None else format_value(_scalar("a value", value)) for value in values)
+    return ", ".join("-" if value is None else format_value(_to_scalar("a value", value)) for value in values)
 
 
 def _clip(text: str) -> str:

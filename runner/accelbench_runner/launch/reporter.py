@@ -41,7 +41,7 @@ WORKLOADS = str(PACKAGE / "workloads")
 T = TypeVar("T")
 
 
-def read(reading: Callable[[], T]) -> T | Unreadable:
+def read_fact(reading: Callable[[], T]) -> T | Unreadable:
     """Return the result of `reading()` or, if it raises an exception, an `Unreadable` that describes the exception."""
     try:
         return reading()
@@ -100,7 +100,7 @@ class Reporter:
         """
         if unknown := readings.keys() - Facts.model_fields.keys():
             raise TypeError(f"Facts has no {', '.join(sorted(unknown))}")
-        values = {name: read(reading) if callable(reading) else reading for name, reading in readings.items()}
+        values = {name: read_fact(reading) if callable(reading) else reading for name, reading in readings.items()}
         facts = Facts.model_validate(values)
         self.send(FactsReported(values=facts.model_dump(mode="json", by_alias=True, exclude_none=True)))
 

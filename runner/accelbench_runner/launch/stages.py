@@ -32,7 +32,7 @@ from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks, dependence, formula, limits, meddling, observe
 from accelbench_runner.launch.compilation import Compilation
 from accelbench_runner.launch.preparation import import_framework, make_first_call, set_up, versions_of
-from accelbench_runner.launch.reporter import Reporter, describe_failure, ensure_formattable, read
+from accelbench_runner.launch.reporter import Reporter, describe_failure, ensure_formattable, read_fact
 from accelbench_runner.launch.task import Machine, Task
 from accelbench_runner.launch.timing import Inspect, Timing
 from accelbench_runner.outputs import save, type_name
@@ -273,7 +273,7 @@ class Launch:
         declared = workload_checks.operations(self._task.workload, self._task.parameters)
         with self._reporter.outside_phases("operations"):
             self._reporter.send_facts(executable=adapter.accounting.executable_size)
-            counted = value_or_none(read(lambda: adapter.accounting.operations(work))) if declared else None
+            counted = value_or_none(read_fact(lambda: adapter.accounting.operations(work))) if declared else None
         if declared is None:
             return  # there is nothing to compare the counted operations with
         self._reporter.send_facts(

@@ -14,7 +14,7 @@ from accelbench_runner.devices.monitor import Watch
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, inputs_of_calls
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks, dependence
-from accelbench_runner.launch.reporter import MAXIMUM_MESSAGE_CHARACTERS, read
+from accelbench_runner.launch.reporter import MAXIMUM_MESSAGE_CHARACTERS, read_fact
 from accelbench_runner.launch.synchronisation import LONG_ROUNDS, LateWork
 from accelbench_runner.launch.task import Task
 from accelbench_runner.protocol import BlockTimed
@@ -62,7 +62,7 @@ class Timing:
                 self._causes.append(str(error))
                 return blocks.measure_as_planned(work, block_plan, self._clock, inspect)
 
-        measured_blocks = self._time(partial(measure, block_plan))
+        measured_blocks = self._time_and_report(partial(measure, block_plan))
         calls = measured_blocks.units // work.units
         if not task.counts_calls:
             return calls, None
@@ -111,7 +111,7 @@ class Timing:
 
         with self._reporter.outside_phases("synchronisation"):
             late_work = self._late_work  # created before the timed phase, because that may compile
-        seconds_of_last_call = self._time(measure).seconds[-1]
+        seconds_of_last_call = self._time_and_report(measure).seconds[-1]
         with self._reporter.outside_phases("synchronisation"):
             synchronisation = late_work.measure_after((state, out), seconds_of_last_call)
         self._reporter.send_facts(synchronisation=synchronisation, compile_cache=self._adapter.accounting.compile_cache)
@@ -130,7 +130,7 @@ class Timing:
         probe = partial(self._reporter.run_probe, "synchronisation")
         return LateWork(self._adapter, self._clock, self._task.machine.processors.other_threads_seconds, probe)
 
-    def _time(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
+    def _time_and_report(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
         """Time blocks by calling `measure`; report the blocks, and what happened to the machine and device meanwhile.
 
         `measure` has to call its argument with the last result of each block, when the block's clock has stopped.
@@ -144,7 +144,7 @@ class Timing:
 
         def inspect(result: Any) -> None:
             """Read between two blocks on which device the block's result is, and sample the device's clocks."""
-            devices.append(read(lambda: adapter.device(result)))
+            devices.append(read_fact(lambda: adapter.device(result)))
             if monitor.watches_blocks:
                 self._reporter.run_probe_between_blocks("watch", monitor.sample)
 

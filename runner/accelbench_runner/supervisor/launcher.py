@@ -72,8 +72,8 @@ class Launcher:
         probe that the launch must not run to the reason. If the step turns out to compute gradients, the variant is
         launched again with autograd: its first call has to be timed in a process that has made no other call.
         """
-        request = self._request(variant, round_number, directory, tuple(skip))
-        listener = self._listener(limit, case_seconds, forward, phase_reached)
+        request = self._make_request(variant, round_number, directory, tuple(skip))
+        listener = self._make_listener(limit, case_seconds, forward, phase_reached)
         child_exit, outcome = self._run(listener, request)
         if isinstance(listener.final_message, NeedsGradients) and variant not in self.computing_gradients:
             self.computing_gradients.add(variant)
@@ -123,8 +123,8 @@ class Launcher:
 
         Returns None if a signal or the case's time limit ended the process.
         """
-        request = self._request(variant, round_number, directory, PROBES).model_copy(update={"purpose": "probe"})
-        listener = self._listener(limit, case_seconds, forward, phase_reached)
+        request = self._make_request(variant, round_number, directory, PROBES).model_copy(update={"purpose": "probe"})
+        listener = self._make_listener(limit, case_seconds, forward, phase_reached)
         child_exit, outcome = self._run(listener, request)
         if outcome.unfinished:
             return None
@@ -135,7 +135,7 @@ class Launcher:
             wall_seconds=child_exit.wall_seconds,
         )
 
-    def _request(self, variant: str, round_number: int, directory: Path, skip: tuple[Probe, ...]) -> LaunchRequest:
+    def _make_request(self, variant: str, round_number: int, directory: Path, skip: tuple[Probe, ...]) -> LaunchRequest:
         """Return the request for a launch; `_run` fills in the file descriptor for the launch's messages."""
         return LaunchRequest(
             case=self.case,
@@ -151,7 +151,7 @@ class Launcher:
             needs_gradients=variant in self.computing_gradients,
         )
 
-    def _listener(
+    def _make_listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
         """Return the listener that collects the messages of a launch, which has to be started now.

@@ -105,7 +105,7 @@ class LaunchListener:
         if channel == "messages":
             self._messages_closed = True
             if self._incomplete_line and not self.final_message and not self.protocol_error:
-                self.protocol_error = f"its last message is cut off: {_excerpt(self._incomplete_line)}"
+                self.protocol_error = f"its last message is cut off: {_quote_beginning(self._incomplete_line)}"
 
     def grace_seconds(self) -> float | None:
         """Return within how many seconds the launch must exit; None as long as it may still send messages."""
@@ -125,7 +125,7 @@ class LaunchListener:
             message = parse_message(line)
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]["msg"]
-            self.protocol_error = f"a message cannot be read ({problem}): {_excerpt(line)}"
+            self.protocol_error = f"a message cannot be read ({problem}): {_quote_beginning(line)}"
             return
         self._apply(message)
 
@@ -175,7 +175,7 @@ def describe_probe(probe: Probe) -> str:
     return f"accelbench's own probe `{probe}`"
 
 
-def _excerpt(line: bytes) -> str:
+def _quote_beginning(line: bytes) -> str:
     """Quote the beginning of a message, at most `MAXIMUM_EXCERPT_BYTES`."""
     beginning = repr(line[:MAXIMUM_EXCERPT_BYTES].decode(errors="replace"))
     return f"{beginning}..." if len(line) > MAXIMUM_EXCERPT_BYTES else beginning

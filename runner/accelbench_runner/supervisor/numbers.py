@@ -40,7 +40,7 @@ def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
     for field, description in MEASURED.items():
         if not description.fact:
             continue  # the number is calculated, not reported
-        values = [_fact(launch, description.fact) for launch in launches]
+        values = [_reported_value(launch, description.fact) for launch in launches]
         known_values = [value for value in values if value is not None]
         if known_values:
             reduce = REDUCTIONS[description.launches]  # for example `max`
@@ -48,7 +48,7 @@ def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
     return reduced
 
 
-def _fact(launch: LaunchRecord, path: str) -> Any:
+def _reported_value(launch: LaunchRecord, path: str) -> Any:
     """Return the value of the fact at `path`, such as `executable.peak_bytes`; None if the launch did not report it."""
     value: Any = launch.facts
     for name in path.split("."):
