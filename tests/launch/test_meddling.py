@@ -10,12 +10,12 @@ def test_functions_that_were_replaced_are_named(monkeypatch: pytest.MonkeyPatch)
     before = meddling.imported_functions()
     assert meddling.replaced_functions(before) == []
     monkeypatch.setattr(blocks, "time_calls", lambda *_: 0.0)
-    monkeypatch.setattr(Reporter, "facts", lambda *_, **__: None)
+    monkeypatch.setattr(Reporter, "send_facts", lambda *_, **__: None)
     monkeypatch.delattr(blocks, "warm_up")
     assert meddling.replaced_functions(before) == [
         "accelbench_runner.launch.blocks.time_calls",
         "accelbench_runner.launch.blocks.warm_up",
-        "accelbench_runner.launch.reporter.Reporter.facts",
+        "accelbench_runner.launch.reporter.Reporter.send_facts",
     ]
 
 
