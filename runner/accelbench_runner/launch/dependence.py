@@ -87,8 +87,10 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
     try:
         _run_trial(trial, fields, directory)
     except workload_checks.ERRORS as error:
-        is_out_of_memory = isinstance(error, MemoryError) or adapter.out_of_memory(error)
-        fields["unable" if is_out_of_memory else "raised"] = workload_checks.describe(error)
+        if isinstance(error, MemoryError) or adapter.out_of_memory(error):
+            fields["unable"] = workload_checks.describe(error)
+        else:
+            fields["raised"] = workload_checks.describe(error)
     return Dependence(**fields)
 
 

@@ -141,8 +141,8 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: fl
     began = clock.seconds()
     adapter.compile_ahead(work)
     mode = frameworks.find(task.kind.framework).modes.get(task.kind.mode)
-    call_compiles_nothing = mode is not None and not mode.compiles_in_first_call
-    if call_compiles_nothing:
+    call_may_compile = mode is None or mode.compiles_in_first_call
+    if not call_may_compile:
         # Start the next phase now, so that a failure of the call is reported as one of `first-step`.
         reporter.send(PhaseStarted(phase="first-step"))
     call_began = clock.seconds()
@@ -160,7 +160,7 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: fl
     compile_seconds = import_seconds + call_began - began + compile_seconds_in_call
     # Only now is it known how much of the call was compiling.
     reporter.send(PhaseEnded(phase="compile", seconds=compile_seconds, parts=parts))
-    if not call_compiles_nothing:
+    if call_may_compile:
         reporter.send(PhaseStarted(phase="first-step"))
     reporter.send(PhaseEnded(phase="first-step", seconds=call_seconds - compile_seconds_in_call))
     work.check(result)
