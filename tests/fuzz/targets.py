@@ -97,7 +97,7 @@ def attempt(data: bytes) -> None:
         pod_reason="DeadlineExceeded" if choice & 64 else "",
         message=message.replace(DIGEST, digest),
     )
-    found = read_outcome(CASE, pod, "\n".join(lines), retries=() if choice & 128 else tuple(RetryLimit), now=NOW)
+    found = read_outcome(CASE, pod, read_log(lines), retries=() if choice & 128 else tuple(RetryLimit), now=NOW)
     if isinstance(found, AttemptFailure):
         _told({}, lost=found)
         return
