@@ -21,7 +21,7 @@ def blocks(function, mode, precision="float32", calls=2, differentiates=False, r
     adapter = Adapter(AdapterSettings(mode, Options(), "cpu", precision, 1, differentiates, rounded=rounded))
     adapter.initialise()
     program = Program(state={}, step=lambda state, batch: (state, function(**batch)), batches=[adapter.put({"x": X})])
-    work = adapter.prepare(adapter.adopt(program))
+    work = adapter.prepare(adapter.convert_captured(program))
     results = []
     for _ in range(2):
         state = work.fresh()

@@ -66,7 +66,7 @@ with torch.no_grad():
         counter = ValueCounter()
         with torch.set_grad_enabled(program is backward), counter:
             results = program()
-        found[name] = [counter.operations, *counter.left_out(results).values()]
+        found[name] = [counter.operations, *counter.count_omittable(results).values()]
 print(json.dumps(found))
 """
 EXPECTED: dict[str, tuple[float, float, float]] = {  # operations, those dropped, those repeated

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelbench_runner.frameworks.xla_programs import inspect
+from accelbench_runner.frameworks.xla_programs import inspect_program
 
 LOOP = """
 HloModule jit_f
@@ -38,7 +38,7 @@ ENTRY %main (a: f32[8]) -> f32[8] {
 
 
 def test_a_kernel_counts_once_however_often_a_loop_runs_it() -> None:
-    made = inspect(LOOP)
+    made = inspect_program(LOOP)
     assert made is not None
     assert (made.kernels, made.fusions) == (2, 1)
     assert made.fused == ("add, tanh",)
@@ -63,7 +63,7 @@ def entry(*lines: str) -> str:
     ],
 )
 def test_a_collective_leaves_its_result_on_a_device_and_nothing_else(line: str, kind: str, size: int) -> None:
-    made = inspect(entry("%a = f32[8]{0} parameter(0)", line, "%d = f32[64]{0} all-reduce-done(%r)"))
+    made = inspect_program(entry("%a = f32[8]{0} parameter(0)", line, "%d = f32[64]{0} all-reduce-done(%r)"))
     assert made is not None
     assert made.collectives == {kind: (1, size)}
     name = kind.replace("-", "_")
@@ -93,10 +93,10 @@ ENTRY %main (a: bf16[8]) -> bf16[64] {
 
 
 def test_a_collective_that_a_tpus_program_names_where_it_begins_and_ends_counts_once() -> None:
-    made = inspect(THRICE)
+    made = inspect_program(THRICE)
     assert made is not None
     assert made.collectives == {"all-gather": (2, 256)}
 
 
 def test_what_is_no_module_has_nothing() -> None:
-    assert inspect("no module") is None
+    assert inspect_program("no module") is None

@@ -10,7 +10,7 @@ found = []
 for use in ("jax/jit", "jax/jit-unfused"):
     adapter, program, work = prepare("activation-checkpointing", use, {"layers": 3, "width": 16, "batch": 64})
     adapter.compile_ahead(work)
-    found.append(xla_programs.inspect(adapter.compiled.executable.as_text()).fused)
+    found.append(xla_programs.inspect_program(adapter.compiled.executable.as_text()).fused)
 print(json.dumps(found))
 """
 WITH_A_SUM = {"reduce", "reduce-window"}

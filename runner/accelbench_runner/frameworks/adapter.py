@@ -55,11 +55,11 @@ class AdapterSettings:
     and random numbers are drawn in it. None: this is a launch."""
 
     def describe_device(self, backends: Iterable[str], models: Iterable[str], count: int) -> Device:
-        """Return the `Device` fact of `count` devices.
+        """Describe devices by accelbench's name of their platform, and by their model.
 
         Args:
-            backends: The framework's names of the devices' platforms. `self.backend` becomes accelbench's name.
-            models: The framework's names of the devices' models. An empty name becomes `self.model`.
+            backends: The framework's names of the devices' platforms; `self.backend` is translated to `self.platform`.
+            models: The framework's names of the devices' models; `self.model` replaces an empty name.
             count: Number of devices.
         """
         platforms = {self.platform if backend == self.backend else backend for backend in backends}
@@ -77,7 +77,7 @@ class Compilations:
     """One description for each compilation."""
 
     def seconds_since(self, earlier: "Compilations") -> dict[str, float]:
-        """Return the seconds of each step of compiling that were added since `earlier`, without zeros."""
+        """Return the seconds that each step of compiling has taken since `earlier`, without steps that took none."""
         added = {step: seconds - earlier.seconds.get(step, 0.0) for step, seconds in self.seconds.items()}
         return {step: seconds for step, seconds in added.items() if seconds > 0}
 
@@ -105,9 +105,9 @@ class Execution(ABC):
         ...
 
     def import_compiler(self) -> bool:
-        """Import what only a compiling variant needs; return True if anything was imported.
+        """Import what only a variant that compiles needs; return True if anything was imported.
 
-        The launch adds this time to the compile time.
+        The launch counts the seconds of this import as compile time.
         """
         return False
 
@@ -120,10 +120,10 @@ class Execution(ABC):
         ...
 
     def in_float64(self) -> "Adapter | None":
-        """Return another, initialised adapter that computes in float64, and compiles as little as possible.
+        """Return another, initialised adapter that computes in float64 and compiles as little as possible.
 
-        Settings of the framework change for the whole process, so this adapter runs and measures nothing afterwards.
-        None, the default, means that the framework cannot change its precision in a process.
+        Do not use this adapter afterwards: the framework's settings change for the whole process. The default is None,
+        for a framework that cannot change its precision within a process.
         """
         return None
 
@@ -139,19 +139,19 @@ class Execution(ABC):
         """Return the function as the variant's mode runs it, for example compiled; by default unchanged."""
         return function
 
-    def adopt(self, program: Program) -> Program:
+    def convert_captured(self, program: Program) -> Program:
         """Convert the floats that the program's step captures to the policy's type; return the program to prepare.
 
-        A step captures the arrays and modules that it uses without taking them as arguments. If calls change them, each
-        fresh state restores their first values. By default, nothing is converted.
+        A step captures the arrays and modules that it uses without taking them as arguments. `Work.fresh` undoes what
+        calls change in them. By default, nothing is converted.
         """
         return program
 
     def restore_captured(self) -> None:  # noqa: B027 - by default nothing changes
-        """Undo what calls have changed in captured arrays and modules; do nothing by default."""
+        """Undo what calls have changed in the arrays and modules that the step captures; do nothing by default."""
 
     def changed_captured(self) -> list[str]:
-        """Return the names of the captured arrays that calls have changed; none by default."""
+        """Return the names of the arrays that the step captures and calls have changed; none by default."""
         return []
 
     @abstractmethod
@@ -166,7 +166,7 @@ class Execution(ABC):
         """Compile `work.call` before its first call; do nothing by default."""
 
     def forbid_compiling(self) -> AbstractContextManager[None]:
-        """Return a context in which compiling raises RecompiledError."""
+        """Return a context in which compiling raises RecompiledError; by default, the framework compiles nothing."""
         return nullcontext()
 
     @abstractmethod
@@ -184,33 +184,33 @@ class Execution(ABC):
 
     @abstractmethod
     def precision(self) -> Precision:
-        """Read back the settings that decide the precision."""
+        """Read back from the framework the settings that decide the precision of its computations."""
         ...
 
     @abstractmethod
     def gradients(self) -> GradMode:
-        """Read back the autograd mode."""
+        """Read back from the framework whether autograd is on."""
         ...
 
     def drain(self) -> None:  # noqa: B027 - a CPU's calls return when they are done
-        """Wait until the device has done all queued work; do nothing by default."""
+        """Wait until the device has finished all queued work; do nothing by default."""
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - an override may read it
-        """Return whether all arrays in `value` are computed; None if unknown."""
+        """Return True if all arrays in `value` are computed, False if not, and None if that is unknown."""
         return None
 
     @abstractmethod
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two (size, size) matrices and waits."""
+        """Return a function that multiplies two (size, size) matrices and waits for the result."""
         ...
 
     @abstractmethod
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call that computes `a <- b + 0.5 a` on two vectors and waits."""
+        """Return a function that computes `a <- b + 0.5 a` on two vectors and waits for the result."""
         ...
 
     def overwrite(self, size: int) -> Callable[[], None] | None:  # noqa: ARG002 - an override may read it
-        """Return a call that writes `size` bytes of device memory; None, the default, if the framework has none."""
+        """Return a function that writes `size` bytes of device memory; None, the default, if there is no way to."""
         return None
 
     def out_of_memory(self, error: BaseException) -> bool:
@@ -218,25 +218,22 @@ class Execution(ABC):
         return isinstance(error, MemoryError)
 
     def advise(self, error: BaseException) -> str:  # noqa: ARG002 - an override may read it
-        """Return advice for the author of a program that raised `error`; empty if the error's message is enough."""
+        """Return advice for the author of a program that raised `error`, or an empty string if there is none."""
         return ""
 
     def needs_gradients(self, error: BaseException) -> bool:
-        """Return True if the error means that the step computes gradients, and autograd is off."""
+        """Return True if the error means that the step computes gradients while autograd is off."""
         return isinstance(error, AutogradNeededError)
 
     def autograd_required(self) -> AbstractContextManager[None]:
-        """Return a context that raises AutogradNeededError if its code differentiates functions with autograd off."""
+        """Return a context that raises AutogradNeededError if code in it differentiates while autograd is off."""
         return nullcontext()
 
 
-def shares(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Return the share of each type in all numbers, sorted by the types' names.
-
-    `numbers` has the count of numbers by type, such as `float32`.
-    """
-    total = sum(numbers.values()) or 1  # not 0, by which the counts could not be divided
-    return {name: numbers[name] / total for name in sorted(numbers)}
+def shares_by_type(counts: Mapping[str, float]) -> dict[str, float]:
+    """Return each type's share of the total, from the counts of numbers by type, such as `float32`; sort by type."""
+    total = sum(counts.values()) or 1  # without counts, do not divide by zero
+    return {dtype: counts[dtype] / total for dtype in sorted(counts)}
 
 
 class Accounting:
@@ -247,7 +244,7 @@ class Accounting:
 
     # Compilation.
     def compilations(self) -> Compilations:
-        """Return what the framework has compiled so far."""
+        """Return the seconds and causes of the framework's compilations so far."""
         return Compilations()
 
     def compile_cache(self) -> CompileCache | None:
@@ -259,7 +256,7 @@ class Accounting:
         return []
 
     def executable_size(self) -> ExecutableSize | None:
-        """Return the size of what was compiled ahead, if known."""
+        """Return the sizes of the program that `compile_ahead` has compiled, if known."""
         return None
 
     # Operations of a call.
@@ -272,17 +269,17 @@ class Accounting:
         return Arithmetic()
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call; return how often it ran each operation, by name. Empty, the default, if that is unknown."""
+        """Make the call and count the operations that it runs, by name; by default, make it and return no counts."""
         call()
         return {}
 
     # Device and memory.
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak of device memory that arrays occupied, if known."""
+        """Return the most bytes of device memory that arrays occupied at once, if known."""
         return None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak of device memory that the allocator reserved, if known."""
+        """Return the most bytes of device memory that the framework's allocator reserved at once, if known."""
         return None
 
     def cache_bytes(self) -> int | None:
@@ -294,7 +291,7 @@ class Accounting:
         return None
 
     def describe_emulation(self) -> str:
-        """Describe how several devices are emulated on one; empty if they are real."""
+        """Describe how several devices are emulated on one; return an empty string if all devices are real."""
         return ""
 
     # Host.
@@ -303,7 +300,7 @@ class Accounting:
         return None
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return host seconds divided by device seconds for each block so far; empty if unknown."""
+        """Return host seconds divided by device seconds for each timed block so far; an empty list if unknown."""
         return []
 
 
@@ -323,9 +320,9 @@ class Targets(ABC):
 
     @abstractmethod
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Compile one call for the target; return the outcome, and the sizes of the compiled program.
+        """Compile `work.call` for the target; return whether it fits, and the sizes of the compiled program.
 
-        Raises UnsupportedError if the framework cannot compile it.
+        Raises UnsupportedError if the framework cannot compile the call.
         """
         ...
 
@@ -347,34 +344,34 @@ class Span(NamedTuple):
 
 
 def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
-    """Return the seconds of each part of compiling, such as `trace`.
+    """Add up the seconds of each part of compiling, such as `trace`, from spans that may contain others.
 
-    A span can contain others. Time that several spans cover counts for the innermost of them only.
+    Time that several spans cover counts for the innermost of them only.
     """
     seconds: dict[str, float] = {}
-    open_spans: list[Span] = []  # spans that contain the current one, outermost first
+    open_spans: list[Span] = []  # spans that contain the current span, outermost first
     # If spans begin together, the longest comes first, because it contains the others.
     for span in sorted(spans, key=lambda span: (span.began, -span.ended)):
         while open_spans and open_spans[-1].ended <= span.began:
             open_spans.pop()
         seconds[span.part] = seconds.get(span.part, 0.0) + span.ended - span.began
         if open_spans:
-            enclosing = open_spans[-1]  # its whole length was counted
+            enclosing = open_spans[-1]  # its seconds, counted before, include this span's
             seconds[enclosing.part] -= span.ended - span.began
         open_spans.append(span)
     return seconds
 
 
-def count_cached_files(variable: str) -> int:
-    """Count the files below the directory that an environment variable names; 0 if it names none."""
-    directory = os.environ.get(variable)
+def count_cached_files(environment_variable: str) -> int:
+    """Count the files of a compile cache, whose directory an environment variable names; 0 if it is not set."""
+    directory = os.environ.get(environment_variable)
     if not directory:
         return 0
     return sum(path.is_file() for path in Path(directory).rglob("*"))
 
 
 def installed_version(*distributions: str) -> str:
-    """Return the version of the first of these distributions that is installed; empty if none is."""
+    """Return the version of the first of these distributions that is installed, or an empty string if none is."""
     for name in distributions:
         try:
             return version(name)
@@ -384,9 +381,9 @@ def installed_version(*distributions: str) -> str:
 
 
 def numbers_to_put(value: Any) -> Array:
-    """Convert one value that a program passes to `put` to NumPy.
+    """Convert a value that a program passes to `tools.put` to a NumPy array.
 
-    Raises InvalidWorkloadError if it is no array of numbers.
+    Raises InvalidWorkloadError if the value is not an array of numbers.
     """
     try:
         return to_numbers(value)
@@ -397,37 +394,37 @@ def numbers_to_put(value: Any) -> Array:
 def export_numbers(
     adapter: Execution, export: Callable[..., Mapping[str, Any]], exported: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """Convert the values that `export` returned, by name, to NumPy arrays.
+    """Convert `exported`, the values that the program's `export` returned by name, to NumPy arrays.
 
-    Raises InvalidWorkloadError for a value that is no array of numbers, such as a sparse array.
+    Raises InvalidWorkloadError for a value that is not an array of numbers, such as a sparse array.
     """
 
     def convert(value: Any) -> Array:
-        converted = adapter.to_numpy({RESULT: value})  # takes arrays by name; any name will do
+        converted = adapter.to_numpy({RESULT: value})  # `to_numpy` takes arrays by name, and any name will do
         return to_numbers(converted[RESULT])
 
     return numbers_by_name(export, exported, convert)
 
 
 def cast_complex(array: Array, precision: Policy) -> Array:
-    """Cast complex numbers to the policy's complex type; keep other arrays unchanged."""
-    if array.dtype.kind != "c":
+    """Cast an array of complex numbers to the complex type of the precision policy; return others unchanged."""
+    if array.dtype.kind != "c":  # NumPy's code of complex types
         return array
     return array.astype("complex128" if precision == "float64" else "complex64")
 
 
 def last_out(program: Program) -> Callable[[Any], Any]:
-    """Return a function that picks the last step's out from the outs of a call.
+    """Return a function that picks the last step's output from the outputs that a call returns.
 
-    A step returns the next state and an out. A call runs `program.inner` steps.
+    A call runs `program.inner` steps. If that is one, the call returns the step's output instead of a list.
     """
     if program.inner == 1:
-        return lambda out: out  # a call of one step returns no list
-    return lambda outs: outs[-1]
+        return lambda output: output
+    return lambda outputs: outputs[-1]
 
 
 def inputs_of_calls(program: Program, work: Work) -> Sequence[Any]:
-    """Return the inputs of each call in one pass over the batches.
+    """Return the inputs of the calls that make one pass over the program's batches.
 
     A call of one step takes one batch. A call of several steps takes all batches, so the pass is a single call.
     """
@@ -435,16 +432,13 @@ def inputs_of_calls(program: Program, work: Work) -> Sequence[Any]:
 
 
 def step_loop(program: Program) -> tuple[Any, Any]:
-    """Return the function to time, and the batches to pass to it in each call.
-
-    The function takes a state and these batches, and runs `program.inner` steps; for one step it is the step itself.
-    """
+    """Return the function to time, which runs `program.inner` steps, and the batches to pass to each of its calls."""
     if program.inner == 1:
         return program.step, program.batches[0]
     step, inner, batch_count = program.step, program.inner, len(program.batches)
 
     def call(state: Any, batches: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """Run the steps, each on the next batch; return the final state, and the out of each step."""
+        """Run the steps, each on the next batch; return the final state, and the output of each step."""
         outs = []
         for index in range(inner):
             state, out = step(state, batches[index % batch_count])

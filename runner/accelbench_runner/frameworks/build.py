@@ -10,20 +10,20 @@ from accelbench_runner.frameworks.captured import find_places
 
 
 def build_program(workload: Workload, kind: VariantKind, parameters: Any, arrays: Arrays, adapter: Adapter) -> Program:
-    """Return the program of one variant, after checking what the workload's method returned.
+    """Build the program of one variant, and check that the workload's method returned one.
 
-    A class of workload (`hand_written`) makes its own arrays and modules in the policy's type. A plain function may
-    capture others, which `adopt` converts.
+    The author of a workload class (`hand_written`) makes arrays and modules in the type of the precision policy. A
+    workload made of functions may capture some of another type, which `convert_captured` converts.
     """
     build = getattr(workload, kind.method)
     program = workload_checks.call_method(build, Program, parameters, arrays, adapter)
-    return program if workload.hand_written else adapter.adopt(program)
+    return program if workload.hand_written else adapter.convert_captured(program)
 
 
 def build_anew(workload: Workload, kind: VariantKind, parameters: Any, arrays: Arrays, adapter: Adapter) -> Program:
-    """Build the program again, after a change of the precision.
+    """Build the program again after a change of the precision, and clear the caches of the functions that it captures.
 
-    The caches of captured functions are cleared, because they have results in the earlier precision.
+    `functools.cache` would return results that were computed in the earlier precision.
     """
     program = build_program(workload, kind, parameters, arrays, adapter)
     if not workload.hand_written:

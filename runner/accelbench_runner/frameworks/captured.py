@@ -34,28 +34,28 @@ class Place:
 
 
 def captured_arrays(step: Callable[..., Any]) -> list[str]:
-    """Describe the arrays that a step captures, such as `w (512, 512) float32`."""
+    """Describe the arrays that a step captures by name, shape and type, such as `w (512, 512) float32`."""
     descriptions: dict[int, str] = {}
     for place in find_places(step, _is_array):
         array = place.value
         if len(array.shape):  # not a scalar
-            # An array may have several names.
+            # An array that is captured under several names is described once, by the first.
             descriptions.setdefault(id(array), f"{place.name} {tuple(array.shape)} {type_name(array)}")
     return sorted(descriptions.values())[:MAXIMUM_ARRAYS]
 
 
 def find_places(function: Callable[..., Any], is_wanted: Callable[[Any], bool]) -> Iterator[Place]:
-    """Yield a place for each value that a function captures and `is_wanted` accepts.
+    """Yield each place where a function captures a value that `is_wanted` accepts.
 
-    Nothing is searched inside a wanted value. A value may be in several places.
+    Values inside such a value are not searched. A value may be in several places.
     """
     yield from _Search(is_wanted).in_function(function, MAXIMUM_DEPTH)
 
 
 def find_arguments(batches: Sequence[Any], is_wanted: Callable[[Any], bool]) -> Iterator[Place]:
-    """Yield a place for each value in the batches that `is_wanted` accepts.
+    """Yield each place in the batches that holds a value that `is_wanted` accepts.
 
-    A batch has the arguments of a function by name: a mapping for one call, or a list of mappings for several calls.
+    A batch holds a function's arguments by name: one mapping for a single call, or a list of them for several calls.
     """
     search = _Search(is_wanted)
     for batch in batches:
@@ -76,10 +76,13 @@ class _Search:
     def __init__(self, is_wanted: Callable[[Any], bool]) -> None:
         self._is_wanted = is_wanted
         self._visited: dict[int, Any] = {}
-        """What was searched, by `id`; kept, so that no other object gets the same one."""
+        """Objects that were searched, by `id`; while they are kept, no other object can get the same `id`."""
 
     def in_function(self, function: Any, depth: int) -> Iterator[Place]:
-        """Yield what a function, a partial, a method or a callable object captures."""
+        """Yield the places of wanted values that a function, a partial, a method or a callable object captures.
+
+        `depth` is how many levels of containers, objects and functions may still be entered.
+        """
         if isinstance(function, functools.partial):
             yield from self._in_partial(function, depth)
             return
@@ -89,19 +92,21 @@ class _Search:
                 for place in _places_of(plain_function):
                     yield from self.in_value(place, depth)
         elif inspect.ismethod(plain_function) or not inspect.isroutine(plain_function):
-            # A method or a callable object. A function that is written in C captures nothing.
-            replace = functools.partial(_replace_in_closures, _cells_with(function, plain_function))
+            # A method, whose `__self__` is searched, or a callable object. A function written in C captures nothing.
+            replace = functools.partial(_set_cells, _cells_with(function, plain_function))
             yield from self.in_value(Place("self", plain_function, replace), depth)
 
     def _in_partial(self, function: "functools.partial[Any]", depth: int) -> Iterator[Place]:
-        """Yield what a partial captures: its arguments, and what its function captures."""
+        """Yield the places of wanted values in the arguments of a `functools.partial` and in its function."""
         arguments = list(function.args)
 
-        def replace_function(called: Any) -> None:
-            # `func` and `args` are read-only, but a partial can be given another state.
-            function.__setstate__((called, tuple(arguments), function.keywords, vars(function)))  # type: ignore[attr-defined]
+        def replace_function(new_function: Any) -> None:
+            """Make the partial call another function, with the current `arguments`."""
+            # The attributes `func` and `args` are read-only, but `__setstate__` sets them.
+            function.__setstate__((new_function, tuple(arguments), function.keywords, vars(function)))  # type: ignore[attr-defined]
 
         def replace_argument(index: int, value: Any) -> None:
+            """Make the partial pass another value as a positional argument."""
             arguments[index] = value
             replace_function(function.func)
 
@@ -136,7 +141,7 @@ class _Search:
                 yield from self.in_function(type(value).__call__, depth - 1)
 
     def _is_new(self, value: Any) -> bool:
-        """Return True, and remember the value, if it was not searched before."""
+        """Return True if the value was not searched before, and record that it is searched now."""
         is_new = id(value) not in self._visited
         self._visited[id(value)] = value
         return is_new
@@ -152,37 +157,38 @@ def _replace_self(place: Place, owner: Any) -> None:
     place.replace(MethodType(place.value.__func__, owner))
 
 
-def _cells_with(function: Any, value: Any) -> list[Any]:
-    """Return the closure cells that hold `value`, of a wrapper and of the functions in its own closure."""
-    cells = [cell for cell in getattr(function, "__closure__", None) or () if _has_value(cell)]
-    found = [cell for cell in cells if cell.cell_contents is value]
+def _cells_with(wrapper: Any, value: Any) -> list[Any]:
+    """Return the closure cells that hold `value`: those of a decorator's wrapper, and of functions in its closure."""
+    cells = [cell for cell in getattr(wrapper, "__closure__", None) or () if _has_value(cell)]
+    cells_with_value = [cell for cell in cells if cell.cell_contents is value]
     for cell in cells:
         if inspect.isfunction(cell.cell_contents):
-            found += _cells_with(cell.cell_contents, value)
-    return found
+            cells_with_value += _cells_with(cell.cell_contents, value)
+    return cells_with_value
 
 
-def _replace_in_closures(cells: Sequence[Any], value: Any) -> None:
-    """Store another value in the cells."""
+def _set_cells(cells: Sequence[Any], value: Any) -> None:
+    """Store a value in each of these closure cells."""
     for cell in cells:
         cell.cell_contents = value
 
 
-def _keep(_value: Any) -> None:
-    """Do nothing: the `replace` of a place whose value cannot change."""
+def _ignore_replacement(_value: Any) -> None:
+    """Do nothing: serve as `Place.replace` where the value cannot be replaced."""
 
 
 def _places_of(function: Any) -> Iterator[Place]:
-    """Yield a place for each value that a function captures by its closure, its globals or its defaults."""
+    """Yield the place of each value that a function captures: in its closure, its globals or its defaults."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         if _has_value(cell):
             yield Place(name, cell.cell_contents, functools.partial(setattr, cell, "cell_contents"))
-    module_globals = {} if _is_of_library(function) else function.__globals__
+    module_globals = {} if _is_library_function(function) else function.__globals__
     for name in sorted(_global_names(function.__code__) & module_globals.keys()):
         yield Place(name, module_globals[name], functools.partial(module_globals.__setitem__, name))
     defaults = list(function.__defaults__ or ())
 
     def replace_default(index: int, value: Any) -> None:
+        """Change one default; the tuple `__defaults__` can only be replaced as a whole."""
         defaults[index] = value
         function.__defaults__ = tuple(defaults)
 
@@ -192,15 +198,15 @@ def _places_of(function: Any) -> Iterator[Place]:
         yield Place(f"default {name}", default, functools.partial(function.__kwdefaults__.__setitem__, name))
 
 
-def _is_of_library(function: Any) -> bool:
-    """Return True for a function of a framework, of NumPy or of Python, whose globals are of no interest."""
+def _is_library_function(function: Any) -> bool:
+    """Return True for a function of a framework, NumPy or the standard library, whose globals are not the author's."""
     package = str(function.__module__).partition(".")[0]
     return package in frameworks.packages() or package == "numpy" or package in sys.stdlib_module_names
 
 
 def _global_names(code: CodeType) -> set[str]:
-    """Return the names of the globals that the code and the functions inside it use, and of attributes."""
-    names = set(code.co_names)  # Python does not tell globals and attributes apart
+    """Return the names of globals and attributes that a function's code uses, with the functions defined inside it."""
+    names = set(code.co_names)  # lists globals and attributes alike
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             names |= _global_names(constant)
@@ -208,7 +214,7 @@ def _global_names(code: CodeType) -> set[str]:
 
 
 def _has_value(cell: Any) -> bool:
-    """Return True if a cell of a closure has a value."""
+    """Return True if a closure's cell has a value; it is empty until its variable is assigned."""
     try:
         cell.cell_contents  # noqa: B018 - an empty cell raises
     except ValueError:
@@ -217,9 +223,9 @@ def _has_value(cell: Any) -> bool:
 
 
 def _items(place: Place) -> Iterator[Place]:
-    """Yield a place for each item of a container or attribute of an object.
+    """Yield the place of each item or attribute of the value in a place, if it is a container or an object.
 
-    For `layers`, the places are named `layers['key']`, `layers[0]` or `layers.weight`.
+    For `layers`, these places are named `layers['key']`, `layers[0]` or `layers.weight`.
     """
     value = place.value
     if isinstance(value, Mapping):
@@ -232,28 +238,29 @@ def _items(place: Place) -> Iterator[Place]:
         yield from _items_of_tuple(place)
     elif callable(getattr(value, "named_parameters", None)):  # a torch.nn.Module
         for key, parameter in value.named_parameters():
-            yield Place(f"{place.name}.{key}", parameter, _keep)
+            yield Place(f"{place.name}.{key}", parameter, _ignore_replacement)
     elif hasattr(value, "__dict__"):
         for key, item in list(vars(value).items()):
-            replace = functools.partial(object.__setattr__, value, key)  # also of a frozen dataclass
+            replace = functools.partial(object.__setattr__, value, key)  # also sets fields of a frozen dataclass
             yield Place(f"{place.name}.{key}", item, replace)
 
 
 def _items_of_tuple(place: Place) -> Iterator[Place]:
-    """Yield a place for each item of a tuple; replacing an item stores a new tuple in the tuple's place."""
+    """Yield the place of each item of a tuple; to replace an item stores a new tuple in the tuple's place."""
     items = list(place.value)
-    kind = type(place.value)
+    tuple_type = type(place.value)
 
     def replace_item(index: int, item: Any) -> None:
+        """Replace the tuple by one with another item, because a tuple cannot change."""
         items[index] = item
-        is_named_tuple = hasattr(kind, "_fields")
-        place.replace(kind(*items) if is_named_tuple else kind(items))
+        is_named_tuple = hasattr(tuple_type, "_fields")
+        place.replace(tuple_type(*items) if is_named_tuple else tuple_type(items))
 
     for index, item in enumerate(place.value):
         yield Place(f"{place.name}[{index}]", item, functools.partial(replace_item, index))
 
 
 def _set_item(container: Any, key: Any, item: Any) -> None:
-    """Store an item in a container that may be read-only."""
+    """Store an item in a container; do nothing if the container is read-only."""
     with contextlib.suppress(TypeError):
         container[key] = item

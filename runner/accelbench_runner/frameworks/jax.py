@@ -70,7 +70,7 @@ class Jax(Adapter):
         self._captured = JaxCaptured(self._dtype, DTYPES[settings.rounded or settings.precision])
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of JAX, its compiler and the device's libraries."""
+        """Return the versions of JAX, of its compiler and of the device's libraries."""
         reported = {
             "jax": jax.__version__,
             "jaxlib": jaxlib.__version__,
@@ -88,7 +88,7 @@ class Jax(Adapter):
         jax.config.update("jax_platforms", backend)  # otherwise JAX looks for other backends too
         jax.config.update("jax_enable_x64", self._settings.precision == "float64")
         jax.config.update("jax_default_matmul_precision", MATMUL_PRECISION.get(self._settings.precision, "highest"))
-        self.accounting.listen()
+        self.accounting.register_callbacks()
         try:
             jax.devices()
         except (RuntimeError, AssertionError) as error:  # JAX raises the latter without a plugin for the backend
@@ -97,30 +97,31 @@ class Jax(Adapter):
         self.put(np.zeros(1)).block_until_ready()
 
     def in_float64(self) -> "Jax":
-        """Return an initialised adapter for float64 in the same mode, in place of this one."""
+        """Return an initialised adapter for float64 in the same mode; this adapter must not be used afterwards."""
         adapter = Jax(replace(self._settings, precision="float64"))
         adapter.initialise()
         return adapter
 
     def put(self, arrays: Any) -> Any:
-        """Copy a pytree of NumPy arrays to the device; for a target, make traced arrays that have only shapes."""
+        """Copy a pytree of NumPy arrays to the device; for an absent device, return traced arrays without numbers."""
         convert = self._abstract_array if self.targets.abstract else self._device_array
         return jax.tree.map(convert, arrays)
 
     def _abstract_array(self, array: Array) -> jax.Array:
-        """Return zeros with the shape and dtype that the array has on the device.
-
-        Traced zeros take no memory.
-        """
+        """Return zeros with the shape and dtype that `put` would give the array; under tracing, they take no memory."""
         array = cast_complex(numbers_to_put(array), self._settings.precision)
         is_floating = np.issubdtype(array.dtype, np.floating)
         return jnp.zeros(array.shape, self._dtype if is_floating else jax.dtypes.canonicalize_dtype(array.dtype))
 
     def _device_array(self, array: Array) -> jax.Array:
-        """Copy the array to the device, with floats in the precision policy's dtype."""
+        """Copy the array to the device; floats become the precision policy's dtype.
+
+        Raises UnsupportedError for an array of 64-bit integers that do not fit into 32 bits.
+        """
         array = cast_complex(numbers_to_put(array), self._settings.precision)
         if np.issubdtype(array.dtype, np.floating):
             return jax.device_put(array.astype(self._dtype))
+        # Unless the policy is float64, JAX has no integers of 64 bits.
         converted = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
         if array.dtype.kind in "iu" and not np.array_equal(converted, array):
             raise UnsupportedError(
@@ -129,19 +130,20 @@ class Jax(Adapter):
         return jax.device_put(converted)
 
     def in_mode(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return the function, jitted if the mode says so."""
+        """Return the function, jitted if the variant's mode is `jit`."""
         if self._settings.mode == "jit":
             jitted: Callable[[Any], Any] = jax.jit(function)
             return jitted
         self._dispatches_functions = True
         return function
 
-    def adopt(self, program: Program) -> Program:
-        """Convert captured floats to the policy's type; make nnx's modules part of the state of a compiled program."""
-        return self._captured.adopt(program, compiles=self._settings.mode != "op-by-op" and not program.placed)
+    def convert_captured(self, program: Program) -> Program:
+        """Convert captured floats to the policy's type, and pass captured modules of Flax to a jitted step as state."""
+        compiles = self._settings.mode != "op-by-op" and not program.placed
+        return self._captured.convert_captured(program, compiles=compiles)
 
     def restore_captured(self) -> None:
-        """Restore the modules of nnx that calls have changed in place."""
+        """Restore the captured modules of Flax (nnx) that calls have changed in place."""
         self._captured.restore()
 
     def prepare(self, program: Program) -> Work:
@@ -149,23 +151,24 @@ class Jax(Adapter):
         batches: Any
         mode = self._settings.mode
         call, batches = step_loop(program)
-        last = last_out(program)
+        pick_last_out = last_out(program)
         self.compiled.op_by_op = mode == "op-by-op" and (not program.placed or self._dispatches_functions)
         donated = (0,) if program.donate else ()
         if program.placed or mode == "op-by-op":
-            pass  # the call runs as it is written: the author of a placed program has jitted it
+            pass  # the call runs as it is written; the author of a placed program has jitted what should be
         elif mode == "jit":
             call = jax.jit(call, donate_argnums=donated)  # unrolls the steps
         elif mode == "scan":
             call, batches = self._scan(program)
             call = jax.jit(call, donate_argnums=donated)
-            last = partial(jax.tree.map, lambda stacked: stacked[-1])  # a scan stacks the outs of all steps
+            pick_last_out = partial(jax.tree.map, lambda stacked: stacked[-1])  # a scan stacks the outs of all steps
         else:
             raise UnsupportedError(f"JAX has no mode {mode}. {NOT_PLACED}")
 
         def fresh_state() -> Any:
+            """Return the program's initial state for a block, and restore the captured modules that calls changed."""
             self._captured.restore()
-            # Arrays are immutable, so every block starts from the same ones. A donated state is overwritten: copy it.
+            # Arrays are immutable, so all blocks can share them, unless the call may overwrite its state (`donate`).
             return jax.tree.map(jnp.copy, program.state) if program.donate else program.state
 
         return Work(
@@ -176,19 +179,21 @@ class Jax(Adapter):
             # result is enough.
             synchronise=jax.block_until_ready,
             units=program.inner * program.units,
-            last_out=last,
+            last_out=pick_last_out,
             check=partial(check_step, program.step),
         )
 
     def _scan(self, program: Program) -> tuple[Any, Any]:
-        """Return a function that runs the steps in one lax.scan, and the batches for it."""
+        """Return a function that runs the steps in one `lax.scan`, and the batches to pass to that function."""
         length, batch_count = program.inner, len(program.batches)
         if batch_count == 1:
 
             def one_batch(state: Any, batch: Any) -> tuple[Any, Any]:
-                """Scan over the steps without copying the batch for each one."""
-                final: tuple[Any, Any] = jax.lax.scan(lambda carry, _: program.step(carry, batch), state, length=length)
-                return final
+                """Run all steps in a `lax.scan` on the same batch, which is not copied for each step."""
+                result: tuple[Any, Any] = jax.lax.scan(
+                    lambda carry, _: program.step(carry, batch), state, length=length
+                )
+                return result
 
             return one_batch, program.batches[0]
         shapes = [jax.tree.map(jnp.shape, batch) for batch in program.batches]
@@ -199,7 +204,7 @@ class Jax(Adapter):
         return (lambda state, batches: jax.lax.scan(program.step, state, batches)), stacked
 
     def compile_ahead(self, work: Work) -> None:
-        """Compile a jitted call; the first call reuses the executable."""
+        """Compile `work.call` if it is jitted, and keep the stages for accounting; the first call reuses the result."""
         if hasattr(work.call, "trace"):
             self.compiled.traced = work.call.trace(work.fresh(), work.batches)
             self.compiled.lowered = self.compiled.traced.lower()
@@ -208,7 +213,7 @@ class Jax(Adapter):
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Copy arrays to the host; floats become float64, as NumPy has no bfloat16.
 
-        Raises NotNumbersError for sparse arrays, random keys and other values that are no arrays of numbers.
+        Raises NotNumbersError for sparse arrays, random keys and other values that are not arrays of numbers.
         """
         return {name: _host_array(array) for name, array in arrays.items()}
 
@@ -219,13 +224,13 @@ class Jax(Adapter):
         # JAX calls several backends `gpu`, so ask the configured one for its devices.
         backend_devices = set(jax.devices(self._settings.backend))
         backends = {self._settings.backend if device in backend_devices else device.platform for device in devices}
-        # A kind that only repeats the platform is no model.
+        # A CPU's `device_kind` only repeats the platform, which is not a model.
         models = {"" if device.device_kind == device.platform else device.device_kind for device in devices}
         return self._settings.describe_device(backends, models, len(devices))
 
     def precision(self) -> Precision:
-        """Read back the settings, and find out whether denormals are flushed."""
-        # XLA has no setting that says so, so compute a denormal: half of the smallest normal number.
+        """Read back JAX's settings of precision, and find out whether the device flushes denormals to zero."""
+        # XLA has no setting for that, so compute a denormal: half of the smallest normal number.
         smallest_normal = np.finfo(np.float32).tiny
         halved = jax.jit(lambda number: number * 0.5)(jax.device_put(smallest_normal))
         return Precision(
@@ -240,27 +245,27 @@ class Jax(Adapter):
         return "functional"
 
     def drain(self) -> None:
-        """Wait for side effects, and for all queued computations."""
+        """Wait for side effects, such as callbacks, and for all queued computations."""
         jax.effects_barrier()
         for device in jax.local_devices():
-            # A device runs its queue in order, so a new computation ends after all others.
+            # A device runs its queue in order, so a new computation ends after all that were queued before.
             (jax.device_put(np.float32(1), device) + 1).block_until_ready()
 
     def ready(self, value: Any) -> bool | None:
-        """Return whether every array in `value` is computed."""
-        # PRNG keys cannot tell.
+        """Return True if every array in `value` is computed."""
+        # PRNG keys, for example, have no `is_ready`.
         return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two (size, size) matrices and waits."""
+        """Return a function that multiplies two (size, size) matrices and waits for the result."""
         x = self._normal_numbers(size, size)
         multiply = jax.jit(jnp.matmul, compiler_options=PRODUCT_OPTIONS.get(self._settings.backend))
         return lambda: jax.block_until_ready(multiply(x, x))
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call that computes `a <- b + 0.5 a` in place and waits."""
+        """Return a function that computes `a <- b + 0.5 a` in the memory of `a` and waits for the result."""
         a, b = self._normal_numbers(elements), self._normal_numbers(elements)
-        # A new array for each result would measure how fast the kernel allocates pages.
+        # In a new array for each result, the time would be that of the operating system's allocation of pages.
         scale_and_add = jax.jit(lambda a, b: b + jnp.asarray(0.5, a.dtype) * a, donate_argnums=0)
 
         def call() -> None:
@@ -270,9 +275,9 @@ class Jax(Adapter):
         return call
 
     def overwrite(self, size: int) -> Callable[[], None]:
-        """Return a call that increments an array of `size` bytes in place and waits."""
+        """Return a function that overwrites `size` bytes of device memory, by adding 1 to each, and waits."""
         increment = jax.jit(lambda array: array + jnp.uint8(1), donate_argnums=0)
-        array = increment(jnp.zeros(size, dtype=jnp.uint8)).block_until_ready()  # compiles it
+        array = increment(jnp.zeros(size, dtype=jnp.uint8)).block_until_ready()  # compiles `increment`
 
         def call() -> None:
             nonlocal array
@@ -281,7 +286,7 @@ class Jax(Adapter):
         return call
 
     def _normal_numbers(self, *shape: int) -> jax.Array:
-        # Hardware may handle zeros and denormals at another speed.
+        """Return an array of normal numbers: hardware may handle zeros and denormals at another speed."""
         return jnp.full(shape, 0.75, dtype=self._dtype)
 
     def out_of_memory(self, error: BaseException) -> bool:
@@ -290,7 +295,7 @@ class Jax(Adapter):
 
 
 def _host_array(value: Any) -> Array:
-    """Copy an array to the host; floats become float64. Raises NotNumbersError."""
+    """Copy an array to the host; floats become float64. Raises NotNumbersError if it is not an array of numbers."""
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         raise NotNumbersError("random keys", "return jax.random.key_data() of them")
     if value.dtype == jax.dtypes.float0:

@@ -18,7 +18,7 @@ from accelbench_runner.frameworks.adapter import (
     Span,
     count_cached_files,
     seconds_by_part,
-    shares,
+    shares_by_type,
 )
 from accelbench_runner.frameworks.jaxpr_arithmetic import has_callback, numbers_by_type
 from accelbench_runner.frameworks.work import Work
@@ -55,43 +55,44 @@ class JaxAccounting(Accounting):
     def __init__(self, compiled: CompiledCall) -> None:
         self._compiled = compiled
         self._spans: list[tuple[Span, str]] = []
+        """Parts of compilations, each with the name of the function that was compiled."""
         self._cache = {"hits": 0, "misses": 0}
         self._cached_before = count_cached_files("JAX_COMPILATION_CACHE_DIR")
         """Number of files in the compile cache before this process compiles."""
 
-    def listen(self) -> None:
-        """Register for JAX's events, before the first compilation."""
+    def register_callbacks(self) -> None:
+        """Make JAX report its compilations to this object, from the first one on."""
         jax.monitoring.register_event_time_span_listener(self._record_span)
         jax.monitoring.register_event_listener(self._count_event)
 
     def _record_span(self, event: str, began: float, ended: float, **details: Any) -> None:
-        """Store when JAX traced, lowered or compiled a function, and its name."""
+        """Store when JAX traced, lowered or compiled a function, and the function's name; JAX calls this."""
         if event in PARTS:
             self._spans.append((Span(began, ended, PARTS[event]), str(details.get("fun_name", "a function"))))
 
     def _count_event(self, event: str, **_details: Any) -> None:
-        """Count a hit or a miss of the compile cache."""
+        """Count a hit or a miss of JAX's compile cache; JAX calls this."""
         if event in CACHE_EVENTS:
             self._cache[CACHE_EVENTS[event]] += 1
 
     def compilations(self) -> Compilations:
-        """Return the seconds of each part of compiling, and a cause for each compilation."""
+        """Return the seconds of tracing, lowering and XLA's compilation so far, and a cause for each compilation."""
         return Compilations(
             seconds=seconds_by_part(span for span, _ in self._spans),
             causes=[f"{name} was compiled" for span, name in self._spans if span.part == "backend"],
         )
 
     def compile_cache(self) -> CompileCache:
-        """Return the hits, the misses and the earlier files of the compile cache."""
+        """Return the hits and misses of JAX's compile cache, and how many files it had before."""
         return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached_before)
 
     def constants(self) -> list[str]:
-        """Describe the arrays of several numbers that the traced step contains as constants."""
+        """Describe the arrays, except scalars, that the traced step contains as constants."""
         consts = [] if self._compiled.traced is None else self._compiled.traced.jaxpr.consts
         return [f"a constant {tuple(array.shape)} {array.dtype}" for array in consts if getattr(array, "size", 0) > 1]
 
     def executable_size(self) -> ExecutableSize | None:
-        """Return the sizes that XLA reports for the executable."""
+        """Return the sizes that XLA reports for the compiled program; None if no program was compiled ahead."""
         executable, lowered = self._compiled.executable, self._compiled.lowered
         if executable is None:
             return None
@@ -104,7 +105,7 @@ class JaxAccounting(Accounting):
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count the matrix products and convolutions of a call; None if their number depends on data, or is unknown."""
+        """Count the matrix products and convolutions of a call; None if their number depends on data or is unknown."""
         if self._compiled.executable is not None:
             operations = count_hlo(self._compiled.executable.as_text())
             return CountedOperations(operations, "the optimised HLO") if operations else None
@@ -114,13 +115,13 @@ class JaxAccounting(Accounting):
         return CountedOperations(operations, "the operations dispatched") if operations else None
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count the floating-point operations of a call, as written and as optimised.
+        """Count the floating-point operations of a call, as the program is written and as XLA has optimised it.
 
-        Fields of what cannot be counted stay None.
+        Operations that cannot be counted are None.
         """
         if self._compiled.executable is not None:
             jaxpr = self._compiled.traced.jaxpr.jaxpr
-            types = shares(numbers_by_type(jaxpr))
+            types = shares_by_type(numbers_by_type(jaxpr))
             if has_callback(jaxpr):
                 return Arithmetic(types=types)  # the callback's operations are unknown
             run = try_call(lambda: xla_arithmetic.count_hlo(self._compiled.executable.as_text()))
@@ -132,12 +133,12 @@ class JaxAccounting(Accounting):
         if jaxpr is None:
             return Arithmetic()
         written = _count_written(jaxpr).written
-        # Dispatched op by op, the call runs as it was written.
-        types = shares(numbers_by_type(jaxpr))
+        types = shares_by_type(numbers_by_type(jaxpr))
+        # Operations that JAX dispatches one by one are not optimised, so as many run as are written.
         return Arithmetic(written=written, run=written, source="the operations dispatched", types=types)
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call, and count by name the programs that JAX runs."""
+        """Make the call, and count by name the jitted functions that JAX runs."""
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0
         options.enable_hlo_proto = False  # otherwise it writes out every program that the process has compiled
@@ -145,16 +146,16 @@ class JaxAccounting(Accounting):
             with jax.profiler.trace(directory, profiler_options=options):
                 call()
             # An event is named `PjitFunction(name)`.
-            events = _profiled_events(Path(directory))
-            return Counter(name.removeprefix(PROGRAM).removesuffix(")") for name in events if name.startswith(PROGRAM))
+            events = [name for name in _profiled_events(Path(directory)) if name.startswith(PROGRAM)]
+            return Counter(name.removeprefix(PROGRAM).removesuffix(")") for name in events)
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak memory of arrays on the first device."""
+        """Return the most bytes that arrays occupied at once on the first device; None if JAX does not count them."""
         statistics = jax.devices()[0].memory_stats() or {}  # None on a CPU
         return int(statistics["peak_bytes_in_use"]) if "peak_bytes_in_use" in statistics else None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak size of the first device's memory pool, or its current size.
+        """Return the peak size of JAX's memory pool on the first device, or its current size if no peak is known.
 
         By default the pool has most of the device's memory from the start.
         """
@@ -165,14 +166,14 @@ class JaxAccounting(Accounting):
         return None
 
     def describe_emulation(self) -> str:
-        """Describe how XLA emulates several CPU devices; empty if it does not."""
+        """Describe how XLA emulates several devices on a CPU; return an empty string if it does not."""
         devices = jax.local_devices()
         is_emulated = devices[0].platform == "cpu" and len(devices) > 1
         return f"XLA makes {len(devices)} devices of one host's processor" if is_emulated else ""
 
 
 def _profiled_events(directory: Path) -> Iterator[str]:
-    """Yield the names of all events that JAX's profiler wrote."""
+    """Yield the names of all events in the files that JAX's profiler has written to a directory."""
     for file in directory.rglob("*.xplane.pb"):
         for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
             for line in plane.lines:
@@ -180,7 +181,7 @@ def _profiled_events(directory: Path) -> Iterator[str]:
 
 
 def _count_written(jaxpr: Any) -> jaxpr_values.WrittenOperations:
-    """Count the operations of a jaxpr; return empty counts if a new version of JAX writes it in an unknown way."""
+    """Count the operations of a jaxpr; return empty counts if that fails, as it may with a new version of JAX."""
     return try_call(lambda: jaxpr_values.count_jaxpr(jaxpr)) or jaxpr_values.WrittenOperations()
 
 
@@ -190,16 +191,16 @@ def _trace(work: Work) -> Any:
 
 
 def accessed_bytes(costs: Mapping[str, float]) -> int | None:
-    """Return the bytes that a program reads and writes by XLA's cost analysis; None if an operation's are unknown.
+    """Return the bytes that a program reads and writes, from XLA's cost analysis; None if XLA cannot know them.
 
-    XLA adds -1 to every sum for an operation of unknown cost, such as a call to a library. No known operation has a
+    For an operation of unknown cost, such as a call to a library, XLA adds -1 to every sum. No known operation has a
     negative cost.
     """
     return None if any(cost < 0 for cost in costs.values()) else int(costs["bytes accessed"])
 
 
 def try_call(call: Callable[[], Result | None]) -> Result | None:
-    """Return the call's result, or None if it raises."""
+    """Return the result of a call, or None if the call raises an exception."""
     try:
         return call()
     except Exception:  # noqa: BLE001 - a backend without a statistic must not fail a launch

@@ -26,34 +26,36 @@ _originals: dict[int, tuple[jax.Array, jax.Array]] = {}
 
 
 class JaxCaptured:
-    """Convert, lift and restore what functions capture."""
+    """Convert the arrays and modules that functions capture, pass modules as state, and restore them."""
 
     def __init__(self, dtype: Any, rounded: Any) -> None:
-        """Prepare to convert captured floats: each is rounded to the type `rounded`, then stored as `dtype`."""
+        """Prepare to convert captured floats: round each to the type `rounded`, then store it as `dtype`.
+
+        The types differ only for a run in float64 that is compared with launches in a narrower type.
+        """
         self._dtype, self._rounded = jnp.dtype(dtype), jnp.dtype(rounded)
         self._variables: dict[int, tuple[Any, Any]] = {}
         """Variables of nnx, each with its initial array."""
 
-    def adopt(self, program: Program, *, compiles: bool) -> Program:
-        """Convert the floats that the program's step captures to the policy's type, in their places.
+    def convert_captured(self, program: Program, *, compiles: bool) -> Program:
+        """Convert the floats that a program's step captures, or gets from its setup, to the policy's type, in place.
 
-        If it `compiles`, return a program whose state contains the objects of nnx; otherwise return it unchanged.
+        If the variant `compiles`, return a program with the modules of nnx in its state; otherwise return `program`.
         """
         captured = list(find_places(program.step, self._is_wanted))
         from_setup = list(find_arguments(program.batches, self._is_wanted))
         for place in captured:
-            self._convert(place, self._in_policy)
+            self._convert_value(place, self._in_policy_type)
         for place in from_setup:
-            # What a setup made of the inputs in the policy's type is right as it is.
-            self._convert(place, lambda array: array if array.dtype == self._dtype else self._in_policy(array))
-        modules = [place for place in captured if not isinstance(place.value, jax.Array)]
-        arguments = {place.name: place.value for place in from_setup if _is_module_argument(place, program)}
-        if compiles and (modules or arguments):
-            return _lift(program, modules, arguments)
+            self._convert_value(place, self._in_policy_type_unless_done)
+        captured_modules = [place for place in captured if not isinstance(place.value, jax.Array)]
+        module_arguments = {place.name: place.value for place in from_setup if _is_module_argument(place, program)}
+        if compiles and (captured_modules or module_arguments):
+            return _move_modules_to_state(program, captured_modules, module_arguments)
         return program
 
-    def _convert(self, place: Place, convert: Callable[[Any], Any]) -> None:
-        """Convert the array, or each variable of the nnx object, in a place; remember the variables' initial arrays."""
+    def _convert_value(self, place: Place, convert: Callable[[Any], Any]) -> None:
+        """Convert an array, or each variable of a module of nnx, in place; keep initial arrays for `restore`."""
         if isinstance(place.value, jax.Array):
             place.replace(convert(place.value))
             return
@@ -63,20 +65,20 @@ class JaxCaptured:
                 self._variables[id(variable)] = (variable, variable.get_value())
 
     def restore(self) -> None:
-        """Store the initial arrays in the variables of nnx that calls have changed."""
+        """Store the initial arrays in the variables of captured modules that calls have changed."""
         for variable, initial in self._variables.values():
             if variable.get_value() is not initial:
                 variable.set_value(initial)
 
     def _is_wanted(self, value: Any) -> bool:
-        """Return True for arrays, and for modules, optimizers and variables of nnx."""
+        """Return True for values to convert: arrays, and modules, optimizers and variables of Flax's nnx."""
         if isinstance(value, jax.Array):
-            return not isinstance(value, jax.core.Tracer)
+            return not isinstance(value, jax.core.Tracer)  # a tracer has no numbers
         nnx = _nnx()
         return nnx is not None and isinstance(value, nnx.Pytree | nnx.Variable)
 
-    def _in_policy(self, array: Any) -> Any:
-        """Return an array in the policy's type; the same one if it has it already, or a type chosen on purpose."""
+    def _in_policy_type(self, array: Any) -> Any:
+        """Return an array of float32 or float64 in the policy's type, and any other array unchanged."""
         # An array that was converted before is converted from its original, so that it is not rounded twice.
         _, original = _originals.get(id(array), (array, array))
         if not isinstance(original, jax.Array) or original.dtype not in WIDE:
@@ -87,6 +89,10 @@ class JaxCaptured:
         _originals[id(converted)] = (converted, original)
         return converted
 
+    def _in_policy_type_unless_done(self, array: Any) -> Any:
+        """Convert an array of the workload's setup, unless the setup has computed it in the policy's type."""
+        return array if array.dtype == self._dtype else self._in_policy_type(array)
+
 
 def _nnx() -> ModuleType | None:
     """Return flax.nnx if the program has imported it; importing it takes seconds."""
@@ -94,7 +100,7 @@ def _nnx() -> ModuleType | None:
 
 
 def _variables_in(module: Any) -> Iterator[Any]:
-    """Yield the variables of a module or an optimizer."""
+    """Yield the variables of a module or an optimizer of Flax's nnx; of a variable, yield the variable itself."""
     nnx: Any = _nnx()
     if isinstance(module, nnx.Variable):
         yield module
@@ -105,14 +111,15 @@ def _variables_in(module: Any) -> Iterator[Any]:
 
 
 def _is_module_argument(place: Place, program: Program) -> bool:
-    """Return True for a module of nnx, and not an array, that is itself an argument of the step."""
+    """Return True if the value in a place is an argument of the program's step, and a module rather than an array."""
     return place.name in program.batches[0] and not isinstance(place.value, jax.Array)
 
 
-def _lift(program: Program, places: Sequence[Place], arguments: Mapping[str, Any]) -> Program:
-    """Return a program with the state `(the program's own state, arrays of modules of nnx)`.
+def _move_modules_to_state(program: Program, places: Sequence[Place], arguments: Mapping[str, Any]) -> Program:
+    """Return the program with the arrays of its Flax modules in the state, because a jitted step cannot change modules.
 
-    The modules are those that the step captures, in `places`, and those that it takes as `arguments`, by name.
+    `places` are those where the step captures modules; `arguments` are modules that it takes as arguments, by name. The
+    new state is `(the program's own state, arrays)`.
     """
     nnx: Any = _nnx()
     unique_modules = {id(module): module for module in [*_values(places), *arguments.values()]}
@@ -124,24 +131,25 @@ def _lift(program: Program, places: Sequence[Place], arguments: Mapping[str, Any
     step: Callable[[Any, Any], tuple[Any, Any]] = program.step
 
     def lifted_step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Run the step on new modules that are made of the state's arrays; return what it makes of the arrays."""
+        """Build modules from the arrays in the state, run the step on them, and return their new arrays as state."""
         program_state, arrays = state
         new_modules = nnx.merge(definition, jax.tree.unflatten(structure, arrays))
         new_arguments = {name: new_modules[positions[id(module)]] for name, module in arguments.items()}
         with _replaced(places, [new_modules[positions[id(module)]] for module in _values(places)]):
             next_state, out = step(program_state, {**batch, **new_arguments})
         variables = dict(nnx.to_flat_state(nnx.state(new_modules)))
-        # Without the variables that the step has added: a state keeps its structure.
+        # Leave out variables that the step has added to the modules, because a state must keep its structure.
         kept = nnx.State.from_flat_path({path: variables[path] for path in paths})
-        changed_arrays = jax.tree.leaves(kept)
-        return (next_state, [_cast_like(new, old) for new, old in zip(changed_arrays, arrays, strict=True)]), out
+        next_arrays = [_cast_like(new, old) for new, old in zip(jax.tree.leaves(kept), arrays, strict=True)]
+        return (next_state, next_arrays), out
 
     vars(lifted_step).update(__signature__=inspect.signature(step), __wrapped__=step)  # `inspect` shows the step
+    batches = [{name: value for name, value in batch.items() if name not in arguments} for batch in program.batches]
     return replace(
         program,
         state=(program.state, initial_arrays),
         step=lifted_step,
-        batches=[{name: value for name, value in batch.items() if name not in arguments} for batch in program.batches],
+        batches=batches,
         export=lambda state, out: program.export(state[0], out),
     )
 
@@ -153,19 +161,19 @@ def _values(places: Sequence[Place]) -> list[Any]:
 
 @contextmanager
 def _replaced(places: Sequence[Place], values: Sequence[Any]) -> Iterator[None]:
-    """Store `values` in the places while the context is open, and then their own values again."""
+    """Return a context in which the places hold `values`; at its end, each place gets its own value back."""
     for place, value in zip(places, values, strict=True):
         place.replace(value)
     try:
         yield
     finally:
         for place in places:
-            place.replace(place.value)  # a place remembers the value with which it was found
+            place.replace(place.value)  # `place.value` is still the value with which the place was found
 
 
 def _cast_like(new: Any, old: Any) -> Any:
-    """Return the new array in the type of the old one.
+    """Return the new array in the type of the old one: for a state of another type, JAX would compile the step again.
 
-    A change in place would keep the type too. For another type, JAX would compile the next call again.
+    Numbers that are stored into an existing array take its type too.
     """
     return new if new.dtype == old.dtype else new.astype(old.dtype)

@@ -47,11 +47,11 @@ class JaxTargets(Targets):
         self._compiled, self._accounting = compiled, accounting
 
     def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
-        """Run `build` under tracing, so that all arrays are only shapes."""
-        results: list[tuple[Program, Work]] = []  # a traced function can return only arrays
+        """Run `build` under JAX's tracing; return its program and work with shapes in place of arrays."""
+        results: list[tuple[Program, Work]] = []  # what `build` returned: a traced function can return only arrays
 
         def build_and_return_arrays() -> Any:
-            """Run `build`, and return its arrays, which JAX turns into shapes."""
+            """Run `build`, store its results, and return their arrays, of which `jax.eval_shape` makes shapes."""
             program, work = build()
             results.append((program, work))
             return program.state, program.batches, work.batches
@@ -68,9 +68,9 @@ class JaxTargets(Targets):
         )
 
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Compile one call for the target, from shapes and types; return the outcome and the program's sizes.
+        """Compile `work.call` for the target, from shapes and types; return whether it fits, and the program's sizes.
 
-        If the program does not fit in the target's memory, `fits` is 0.
+        Raises UnsupportedError if the call is not jitted as a whole.
         """
         if not hasattr(work.call, "trace"):
             raise UnsupportedError(
@@ -92,28 +92,28 @@ class JaxTargets(Targets):
             refusal = shorten(" ".join(str(error).split()), MAXIMUM_REFUSAL_CHARACTERS)
             return facts.model_copy(update={"fits": 0, "refused": refusal}), ExecutableSize(program_size=program_size)
         size = self._accounting.executable_size() or ExecutableSize()
-        contents = xla_programs.inspect(executable.as_text())
+        contents = xla_programs.inspect_program(executable.as_text())
         size = size.model_copy(update=memory_plan(executable.memory_analysis(), target.platform))
         if contents is None:  # the backend gives no HLO text: `fits` stays 1
             return facts, size
-        # A TPU's compiler refuses a program that does not fit. A GPU's does not check, so its peak is compared here.
+        # The compiler for TPUs refuses a program that does not fit. The one for GPUs does not: compare the peak.
         memory_bytes = facts.device_memory_bytes or math.inf
         fits = target.platform == "tpu" or (size.peak_bytes or 0) <= memory_bytes
         facts = facts.model_copy(update={"fits": int(fits), "fused": list(contents.fused)})
         return facts, size.model_copy(update=contents.size_fields())
 
     def _lower(self, program: Program, work: Work, target: Target) -> None:
-        """Trace and lower the call for the target's devices.
+        """Trace `work.call` and lower it to StableHLO for the target's devices.
 
-        Arrays are split as `program.divided` declares, or else replicated.
+        Arrays are split over the devices as `program.divided` declares, or else replicated.
         """
         declared = program.divided or Divided()
-        devices = mesh(target, declared.mesh)
+        mesh = make_mesh(target, declared.mesh)
         state = work.fresh()
         call: Any = work.call
-        state_shardings = shardings_of(state, devices, declared.state)
-        batch_shardings = shardings_of(work.batches, devices, declared.batches)
-        with jax.set_mesh(devices) if target.devices > 1 else nullcontext():
+        state_shardings = shardings_of(state, mesh, declared.state)
+        batch_shardings = shardings_of(work.batches, mesh, declared.batches)
+        with jax.set_mesh(mesh) if target.devices > 1 else nullcontext():
             if program.divided is not None and target.devices > 1:
                 call = pin_state_sharding(call, program, state_shardings)
             abstract_state = shape_structs(state, state_shardings)
@@ -122,10 +122,10 @@ class JaxTargets(Targets):
             self._compiled.lowered = self._compiled.traced.lower()
 
 
-def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
-    """Arrange the target's devices in a mesh with these axes: sizes by name, 0 for the rest of the devices.
+def make_mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
+    """Arrange the target's devices in a mesh; `axes` has the size of each axis by name, or 0 to use all devices left.
 
-    Raises UnsupportedError if the sizes do not fit the devices, or the target's compiler is missing.
+    Raises UnsupportedError if the sizes do not match the number of devices, or if the target's compiler is missing.
     """
     if target.missing_message:
         raise UnsupportedError(target.missing_message)
@@ -136,7 +136,7 @@ def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
     devices = _devices(target)
     if target.platform != "tpu" or target.devices == 1:
         return Mesh(np.array(devices).reshape(*sizes.values()), tuple(sizes))
-    # Adjacent devices of the slice become neighbours in the mesh, as in a run on that slice.
+    # Put devices that are adjacent in the TPU slice next to each other in the mesh, as in a run on that slice.
     arranged = mesh_utils.create_device_mesh(tuple(sizes.values()), devices, allow_split_physical_axes=True)
     return Mesh(arranged, tuple(sizes))
 
@@ -147,7 +147,7 @@ def _devices(target: Target) -> Sequence[Any]:
         case "tpu":
             for variable, value in LIBTPU.items():
                 os.environ.setdefault(variable, value)
-            # By default libtpu describes a host with several chips; one device needs a host with one.
+            # By default libtpu describes hosts with several chips, but a single device needs a host with one chip.
             bounds = {"chips_per_host_bounds": (1, 1, 1)} if target.devices == 1 else {}
             topology = topologies.get_topology_desc(
                 platform="tpu", topology_name=f"{target.chip.name}:{target.topology}", **bounds
@@ -161,7 +161,7 @@ def _devices(target: Target) -> Sequence[Any]:
                 target_config=gpu_target_config(specification, target.chip.memory_bytes or 0),
                 topology=target.topology,
             )
-        case _:  # a CPU: this machine's
+        case _:  # the CPU of this machine
             return list(jax.devices()[:1])
     devices: Sequence[Any] = topology.devices
     return devices
@@ -191,64 +191,67 @@ device_description_str: "{chip.name}"
 """
 
 
-def shardings_of(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
+def shardings_of(tree: Any, mesh: Mesh, divided: Any = ()) -> Any:
     """Return a tree with the sharding of each array in `tree`.
 
-    `divided` has the mesh axes of all arrays, or is a tree of such axes. `("data", None)` splits the first dimension
-    over the mesh axis `data`; `()` splits nothing.
+    `divided` is a tuple of mesh axes for all arrays, or a tree of such tuples for subtrees. `("data", None)` splits an
+    array's first dimension over the mesh axis `data`; `()` splits nothing.
     """
     if _is_axes(divided):
-        return jax.tree.map_with_path(lambda path, leaf: _array_sharding(path, leaf, devices, divided), tree)
-    return jax.tree.map(lambda axes, subtree: shardings_of(subtree, devices, axes), divided, tree, is_leaf=_is_axes)
+        return jax.tree.map_with_path(lambda path, leaf: _array_sharding(path, leaf, mesh, divided), tree)
+    return jax.tree.map(lambda axes, subtree: shardings_of(subtree, mesh, axes), divided, tree, is_leaf=_is_axes)
 
 
 def _is_axes(value: Any) -> bool:
-    """Return True for the mesh axes of one array, such as `("data", None)`."""
+    """Return True for a tuple of mesh axes, one for each dimension of an array, such as `("data", None)`."""
     return isinstance(value, PartitionSpec) or (
         isinstance(value, tuple) and all(axis is None or isinstance(axis, str) for axis in value)
     )
 
 
-def _array_sharding(path: Any, array: Any, devices: Mesh, axes: Sequence[Any]) -> NamedSharding:
-    """Return the sharding of an array; `axes` has a mesh axis, several of them, or None for each dimension.
+def _array_sharding(path: Any, array: Any, mesh: Mesh, axes: Sequence[Any]) -> NamedSharding:
+    """Return the sharding of an array; for each dimension, `axes` has a mesh axis, a tuple of them, or None.
 
-    Raises UnsupportedError for a dimension that cannot be divided evenly.
+    Raises UnsupportedError, with the array's `path` in its tree, for a dimension that cannot be divided evenly.
     """
     shape = np.shape(array)
-    for size, axis_names in zip(shape, axes, strict=False):  # axes of an inner node can outnumber the dimensions
+    # There can be more axes than dimensions, because arrays of different rank may share the axes of a subtree.
+    for size, axis_names in zip(shape, axes, strict=False):
         mesh_axes = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names or ())
-        count = math.prod(devices.shape[axis] for axis in mesh_axes)
+        count = math.prod(mesh.shape[axis] for axis in mesh_axes)
         if size % count:
             where = f" of {jax.tree_util.keystr(path, simple=True, separator='.')}" if path else ""
             raise UnsupportedError(
                 f"a dimension of {size}{where} cannot be divided evenly over {count} devices "
                 f"({' x '.join(mesh_axes)}): use other parameters"
             )
-    return NamedSharding(devices, PartitionSpec(*axes[: len(shape)]))
+    return NamedSharding(mesh, PartitionSpec(*axes[: len(shape)]))
 
 
 def shape_structs(tree: Any, shardings: Any) -> Any:
-    """Replace each array by its shape, type and sharding."""
-    return jax.tree.map(
-        lambda leaf, sharding: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=sharding), tree, shardings
-    )
+    """Replace each array of a tree by its shape, type and sharding, from which JAX can compile."""
+
+    def describe(array: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(np.shape(array), array.dtype, sharding=sharding)
+
+    return jax.tree.map(describe, tree, shardings)
 
 
 def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
-    """Return the call, jitted so that the next state has the sharding of the state.
+    """Jit the call anew so that the state that it returns is sharded as the state that it takes.
 
-    Otherwise XLA could choose another one.
+    Otherwise XLA could choose another sharding for the returned state.
     """
     donated = (0,) if program.donate else ()
-    function = call.__wrapped__  # the function inside jax.jit
-    out_shardings = (state_sharding, None)  # XLA chooses the sharding of the out
+    function = call.__wrapped__  # the function inside `jax.jit`
+    out_shardings = (state_sharding, None)  # None lets XLA choose the sharding of the step's output
     return jax.jit(function, donate_argnums=donated, out_shardings=out_shardings)
 
 
 def memory_plan(plan: Any, platform: str) -> dict[str, int]:
-    """Return the bytes of arguments, outputs and peak memory in XLA's plan, as fields of `ExecutableSize`."""
+    """Return the bytes of arguments, outputs and peak from XLA's memory analysis, as fields of `ExecutableSize`."""
     total = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
-    # XLA's peak for a CPU leaves temporary buffers out.
+    # For a CPU, XLA's own peak leaves out temporary buffers.
     planned_peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes
     return {
         "argument_bytes": plan.argument_size_in_bytes,

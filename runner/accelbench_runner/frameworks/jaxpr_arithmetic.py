@@ -38,9 +38,9 @@ CALLBACKS = {"pure_callback", "io_callback"}
 
 
 def count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for each kind of primitive
-    """Count the floating-point operations of one equation, without those of jaxprs that it calls."""
+    """Count the floating-point operations of one equation of a jaxpr, without those of jaxprs that it calls."""
     name = equation.primitive.name
-    operands = [variable.aval for variable in equation.invars]
+    operands = [variable.aval for variable in equation.invars]  # shapes and types ("abstract values")
     results = [variable.aval for variable in equation.outvars if is_float(variable.aval)]
     size: int = sum(math.prod(result.shape) for result in results)
     complex_numbers = any(map(_is_complex, [*results, *operands]))
@@ -56,27 +56,29 @@ def count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for ea
             output_features: int = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
             return 2.0 * product_factor * size * math.prod(kernel) / max(1, output_features)
         case "fft":
-            numbers = max(math.prod(each.shape) for each in (*operands, *results))
+            numbers = max(math.prod(array.shape) for array in (*operands, *results))
             real = equation.params["fft_type"].name in REAL_FFTS
-            return library_operations.fft(equation.params["fft_lengths"], numbers, real=real)
+            return library_operations.count_fft(equation.params["fft_lengths"], numbers, real=real)
         case name if name in FACTORISATIONS:
             shapes = [operand.shape for operand in operands]
-            return library_operations.factorisation(FACTORISATIONS[name], shapes, is_complex=complex_numbers)
+            return library_operations.count_factorisation(FACTORISATIONS[name], shapes, is_complex=complex_numbers)
         case name if name in ADDING_SCATTERS:
-            return _numbers(operands[2])  # an operand, the indices, the updates
+            return _count_real_numbers(operands[2])  # the updates, after the array and the indices
         case "select_and_scatter_add":
-            return _numbers(operands[0])
+            return _count_real_numbers(operands[0])
         case name if name in REDUCTIONS:
-            return _numbers(operands[0])
+            return _count_real_numbers(operands[0])
         case name if name in ELEMENTWISE:
             return float(size * (library_operations.complex_factor(name) if complex_numbers else 1))
         case _:
             return 0.0
 
 
-def _numbers(aval: Any) -> float:
-    """Return how many real numbers a floating-point array contains, two for a complex one."""
-    return float(math.prod(aval.shape) * (2 if _is_complex(aval) else 1)) if is_float(aval) else 0.0
+def _count_real_numbers(aval: Any) -> float:
+    """Count the real numbers of a floating-point array: a complex number counts as two, an integer as none."""
+    if not is_float(aval):
+        return 0.0
+    return float(math.prod(aval.shape) * (2 if _is_complex(aval) else 1))
 
 
 def is_float(aval: Any) -> bool:
@@ -89,7 +91,7 @@ def _is_complex(aval: Any) -> bool:
 
 
 def has_callback(jaxpr: Any) -> bool:
-    """Return True if a jaxpr contains a callback into Python."""
+    """Return True if a jaxpr, or one that it calls, contains a callback into Python."""
     return any(
         equation.primitive.name in CALLBACKS or any(map(has_callback, executed_jaxprs(equation)))
         for equation in jaxpr.eqns
@@ -97,17 +99,17 @@ def has_callback(jaxpr: Any) -> bool:
 
 
 def numbers_by_type(jaxpr: Any) -> Counter[str]:
-    """Count the numbers of all arrays in a jaxpr by floating-point type, without scalars."""
+    """Count the elements of all arrays in a jaxpr by floating-point type; scalars are left out."""
     numbers = _numbers_of_variables(jaxpr.invars)
     for equation in jaxpr.eqns:
         numbers += _numbers_of_variables(equation.outvars)
-        for inner in executed_jaxprs(equation):
-            numbers += numbers_by_type(inner)
+        for called_jaxpr in executed_jaxprs(equation):
+            numbers += numbers_by_type(called_jaxpr)
     return numbers
 
 
 def _numbers_of_variables(variables: Iterable[Any]) -> Counter[str]:
-    """Count the numbers of these variables by floating-point type, without scalars."""
+    """Count the elements of the arrays in a jaxpr's variables by floating-point type; scalars are left out."""
     numbers: Counter[str] = Counter()
     for variable in variables:
         dtype = str(getattr(variable.aval, "dtype", ""))

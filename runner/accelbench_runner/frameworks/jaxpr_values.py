@@ -48,13 +48,13 @@ class WrittenOperations:
     dropped: float = 0.0
     """Other operations that no result depends on."""
     repeated: float = 0.0
-    """Operations that compute what another one computes, or the same in each run of a loop."""
+    """Operations that repeat another operation, or compute the same in each iteration of a loop."""
     constant: float = 0.0
     """Operations that depend on no input."""
 
 
 class _Joined(NamedTuple):
-    """Describe an array that was joined from others: along which dimension, and where each of them ends there."""
+    """Describe an array that was joined from others: the dimension, and the index in it where each of them ends."""
 
     dimension: int
     ends: tuple[int, ...]
@@ -91,9 +91,9 @@ class _Value:
 
 
 def count_jaxpr(jaxpr: Any) -> WrittenOperations:
-    """Count the floating-point operations of a jaxpr, and those that need not run.
+    """Count the floating-point operations of a jaxpr, and those of them that need not run.
 
-    The counts are empty if they depend on data.
+    Return empty counts if the number of operations depends on data, as that of a `while` loop does.
     """
     try:
         program = _Program(jaxpr)
@@ -106,37 +106,38 @@ class _Program:
     """Hold the values of a jaxpr."""
 
     def __init__(self, jaxpr: Any) -> None:
-        """Make the values; raises UncountableError if operations depend on data."""
+        """Make the values; raises UncountableError if the number of operations depends on data."""
         self.values: list[_Value] = []
-        self._known: dict[Any, Any] = {}
-        """Values, and the loops' values, by what they are computed from."""
+        self._value_by_key: dict[Any, Any] = {}
+        """Values, by the operation and the operands that compute them. A scan has a list of values."""
         self._roots: list[_Value] = []
-        """Values that have effects."""
+        """Values that have to be computed: the program's results, and those that have effects."""
         arguments = [self._add(_Value()) for _ in jaxpr.invars]
-        self._roots += self._evaluate(jaxpr, arguments, 1.0, None)
+        self._roots += self._evaluate(jaxpr, arguments, runs=1.0, transform=None)
 
     def count(self) -> WrittenOperations:
-        """Add up all operations, and those that need not run, by reason."""
-        needed = self._needed()
-        derives = any(value.transform for value in needed)
+        """Add up all operations, and separately those that need not run, by the reason why they need not."""
+        needed = self._needed_values()
+        differentiates = any(value.transform for value in needed)
         counts: dict[str, list[float]] = {"unneeded": [], "dropped": [], "repeated": [], "constant": []}
         for value in self.values:
             if value not in needed:
-                # The value of a differentiated function, of which only the derivative is used.
-                is_unneeded = derives and value.transform == "jvp"
+                # `jax.grad` also computes the value of the function, even if only the derivative is used.
+                is_unneeded = differentiates and value.transform == "jvp"
                 counts["unneeded" if is_unneeded else "dropped"].append(value.written)
             elif value.constant:
-                # The gradient of a linear function is constant, and no author wrote it.
+                # The derivative of a linear function is constant, and the author did not write it.
                 is_unneeded = value.transform is not None
                 counts["unneeded" if is_unneeded else "constant"].append(value.written)
             else:
                 needed_operations = value.operations * value.loop.runs
                 counts["repeated"].append(value.written - needed_operations)
         written = math.fsum(value.written for value in self.values)
-        return WrittenOperations(written, **{reason: max(0.0, math.fsum(terms)) for reason, terms in counts.items()})
+        sums = {reason: max(0.0, math.fsum(terms)) for reason, terms in counts.items()}
+        return WrittenOperations(written, **sums)
 
-    def _needed(self) -> set[_Value]:
-        """Return the values on which the program's results and effects depend, directly or not."""
+    def _needed_values(self) -> set[_Value]:
+        """Return the values on which the program's results and effects depend, directly or through other values."""
         needed: set[_Value] = set()
         unvisited = list(self._roots)
         while unvisited:
@@ -154,17 +155,17 @@ class _Program:
     def _evaluate(
         self, jaxpr: Any, arguments: Sequence[_Value], runs: float, transform: Transform | None
     ) -> list[_Value]:
-        """Return the results of a jaxpr.
+        """Return the values of a jaxpr's results.
 
         Args:
             jaxpr: The jaxpr.
-            arguments: The values of its variables.
-            runs: How often it runs in a call of the program.
+            arguments: The values of its input variables.
+            runs: How often the jaxpr runs in a call of the program.
             transform: Step of differentiation that made the equation which calls the jaxpr; None if there is none.
         """
         values: dict[Any, _Value] = dict(zip(jaxpr.invars, arguments, strict=True))
         for variable in jaxpr.constvars:
-            values[variable] = self._share(("array", id(variable)), _Value(constant=True))
+            values[variable] = self._find_or_add(("array", id(variable)), _Value(constant=True))
 
         def read(atom: Any) -> _Value:
             """Return the value of an operand, which is a literal or a variable."""
@@ -172,45 +173,46 @@ class _Program:
 
         for equation in jaxpr.eqns:
             inputs = [read(atom) for atom in equation.invars]
-            # What an equation of differentiation calls, differentiation has made too.
-            own_transform = transform or _transform_of(equation)
-            results = self._results(equation, inputs, runs, own_transform)
+            # If differentiation made the equation that calls this jaxpr, it made the jaxpr's equations too.
+            equation_transform = transform or _transform_of(equation)
+            results = self._evaluate_equation(equation, inputs, runs, equation_transform)
             values.update(zip(equation.outvars, results, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
     def _literal(self, literal: Any) -> _Value:
-        """Return the value of a literal, a constant in the jaxpr's text; equal literals share a value."""
+        """Return the value of a literal, which is a constant in a jaxpr; equal literals share a value."""
         number = literal.val
-        if getattr(number, "ndim", 0):
-            return self._share(("array", id(number)), _Value(constant=True))
-        known = int(number) if getattr(literal.aval.dtype, "kind", "") in "biu" else None
-        return self._share(("literal", str(literal.aval), str(number)), _Value(constant=True, number=known))
+        if getattr(number, "ndim", 0):  # an array of several numbers
+            return self._find_or_add(("array", id(number)), _Value(constant=True))
+        is_integer = getattr(literal.aval.dtype, "kind", "") in "biu"  # NumPy's codes of booleans and integers
+        integer = int(number) if is_integer else None
+        return self._find_or_add(("literal", str(literal.aval), str(number)), _Value(constant=True, number=integer))
 
-    def _share(self, key: Any, value: _Value) -> _Value:
-        """Return the earlier value with the same key; if there is none, add this one and return it.
+    def _find_or_add(self, key: Any, value: _Value) -> _Value:
+        """Return the value that was added under `key`; if there is none, add this value and return it.
 
-        The key says what is computed from what, so that equal computations share a value.
+        A key names an operation and its operands, so that equal computations share a value.
         """
-        if key not in self._known:
-            self._known[key] = self._add(value)
-        shared: _Value = self._known[key]
+        if key not in self._value_by_key:
+            self._value_by_key[key] = self._add(value)
+        shared: _Value = self._value_by_key[key]
         return shared
 
-    def _results(
+    def _evaluate_equation(
         self, equation: Any, inputs: list[_Value], runs: float, transform: Transform | None
     ) -> Sequence[_Value]:
-        """Return the results of an equation; for a call, evaluate the jaxpr that is called.
+        """Return the values of an equation's results; if the equation calls a jaxpr once, evaluate that jaxpr.
 
         Args:
             equation: The equation.
             inputs: The values of its operands.
-            runs: How often it runs in a call of the program.
+            runs: How often the equation runs in a call of the program.
             transform: Step of differentiation that made the equation; None if the author wrote it.
         """
         name = equation.primitive.name
         inner = list(executed_jaxprs(equation))
         if name == "scan":
-            return self._scan(equation, inner[0], inputs, runs, transform)
+            return self._evaluate_scan(equation, inner[0], inputs, runs, transform)
         if name == "custom_linear_solve":
             # The inputs are the constants of four functions, then the right-hand sides. Only `solve` runs.
             lengths = equation.params["const_lengths"]
@@ -222,22 +224,27 @@ class _Program:
             return self._evaluate(branch, inputs[1:], runs, transform)  # the first input is the index of the branch
         if name in CALLS and len(inner) == 1 and len(inner[0].invars) == len(inputs):
             return self._evaluate(inner[0], inputs, runs, transform)
-        if name == "select_n" and inputs[0].number is not None:  # the first input says which of the others to return
+        if name == "select_n" and inputs[0].number is not None:  # the first input is the index of the selected input
             return [inputs[1 + inputs[0].number]]
-        return self._apply(equation, inputs, runs, transform)
+        return self._evaluate_opaque(equation, inputs, runs, transform)
 
-    def _apply(self, equation: Any, inputs: list[_Value], runs: float, transform: Transform | None) -> list[_Value]:
-        """Return the results of an equation that calls nothing, or whose calls are counted but not followed."""
+    def _evaluate_opaque(
+        self, equation: Any, inputs: list[_Value], runs: float, transform: Transform | None
+    ) -> list[_Value]:
+        """Return the values of an equation's results, without evaluating jaxprs that the equation calls.
+
+        The operations of such jaxprs are counted as operations of the equation.
+        """
         name = equation.primitive.name
         identities = [id(value) for value in inputs]
         if name in COMMUTATIVE:
             identities.sort()
         key = (name, str(equation.params), *identities)
         constant = all(value.constant for value in inputs)
-        operations = _count(equation)
+        operations = _count_with_calls(equation)
         if constant and all(math.prod(getattr(out.aval, "shape", ())) <= 1 for out in equation.outvars):
-            operations = 0.0  # a number that the program states as a formula, such as `sqrt(2 / pi)`
-        value = self._share(
+            operations = 0.0  # one constant that the program writes as a formula, such as `sqrt(2 / pi)`
+        value = self._find_or_add(
             key,
             _Value(
                 inputs=_needed_inputs(equation, inputs),
@@ -245,8 +252,8 @@ class _Program:
                 loop=_innermost_loop(inputs),
                 constant=constant,
                 transform=transform,
-                number=_number(name, inputs),
-                joined=_joined(equation),
+                number=_common_integer(name, inputs),
+                joined=_describe_join(equation),
             ),
         )
         value.written += runs * operations
@@ -254,112 +261,125 @@ class _Program:
             self._roots.append(value)
         if len(equation.outvars) == 1:
             return [value]
-        # The value stands for the whole equation, and each result depends on it.
+        # `value` represents the whole equation. Each of its results becomes a value that depends on it.
         return [
-            self._share((id(value), position), _Value([value], loop=value.loop, constant=constant, transform=transform))
+            self._find_or_add(
+                (id(value), position), _Value([value], loop=value.loop, constant=constant, transform=transform)
+            )
             for position in range(len(equation.outvars))
         ]
 
-    def _scan(
+    def _evaluate_scan(
         self, equation: Any, body: Any, inputs: list[_Value], runs: float, transform: Transform | None
     ) -> list[_Value]:
-        """Return the results of a scan: its final state, and what each run of its body returns.
+        """Return the values of a scan's results: the final state, and the stacked outputs of all iterations.
 
-        `body` is the jaxpr that the scan repeats. `inputs` are constants, the initial state, and arrays from which each
-        run takes a row.
+        `body` is the jaxpr that the scan repeats. `inputs` are constants, the initial state, and arrays of which each
+        iteration takes a row.
         """
         parameters = equation.params
-        constants, carried = parameters["num_consts"], parameters["num_carry"]
+        constant_count, state_count = parameters["num_consts"], parameters["num_carry"]
         length = int(parameters["length"])
-        outside, constant = _innermost_loop(inputs), all(value.constant for value in inputs)
-        inside = _Loop(outside.runs * length, outside.depth + 1)
+        outer_loop, constant = _innermost_loop(inputs), all(value.constant for value in inputs)
+        inner_loop = _Loop(outer_loop.runs * length, outer_loop.depth + 1)
         key = ("scan", str(parameters), *map(id, inputs))
-        starts, arrays = inputs[constants : constants + carried], inputs[constants + carried :]
-        if key not in self._known:  # a scan that computes the same has the same values
-            states = [
-                # What a run returns unchanged is the same in every run.
-                start if body.outvars[position] is body.invars[constants + position] else _Value([start], loop=inside)
-                for position, start in enumerate(starts)
-            ]
-            rows = [_Value([array], loop=inside, constant=array.constant) for array in arrays]
-            self._known[key] = [*states, *rows]
-        values: list[_Value] = self._known[key]
-        states = values[:carried]
-        returned = self._evaluate(body, [*inputs[:constants], *values], runs * length, transform)
-        for state, start, after in zip(states, starts, returned, strict=False):
-            if state is not start:
-                state.inputs.append(after)  # the next run begins with what this one returned
+        constants = inputs[:constant_count]
+        initial_states = inputs[constant_count : constant_count + state_count]
+        arrays = inputs[constant_count + state_count :]
+        if key not in self._value_by_key:  # an equal scan has the same values
+            states = []
+            for position, initial in enumerate(initial_states):
+                # A state that the body returns as it is has the same value in every iteration.
+                is_unchanged = body.outvars[position] is body.invars[constant_count + position]
+                states.append(initial if is_unchanged else _Value([initial], loop=inner_loop))
+            rows = [_Value([array], loop=inner_loop, constant=array.constant) for array in arrays]
+            self._value_by_key[key] = [*states, *rows]
+        values: list[_Value] = self._value_by_key[key]
+        states = values[:state_count]
+        returned = self._evaluate(body, [*constants, *values], runs * length, transform)
+        for state, initial, next_state in zip(states, initial_states, returned, strict=False):
+            if state is not initial:
+                state.inputs.append(next_state)  # each iteration begins with the state that the one before returned
         results = []
-        for position, after in enumerate(returned):
-            before = [starts[position]] if position < carried else []
-            result = _Value([*before, after], loop=outside, constant=constant, transform=transform)
-            results.append(self._share((*key, position), result))
+        for position, output in enumerate(returned):
+            is_state = position < state_count
+            result_inputs = [initial_states[position], output] if is_state else [output]
+            result = _Value(result_inputs, loop=outer_loop, constant=constant, transform=transform)
+            results.append(self._find_or_add((*key, position), result))
         return results
 
 
-def _count(equation: Any) -> float:
-    """Count the operations of an equation, and of what it calls; raises UncountableError if they depend on data."""
+def _count_with_calls(equation: Any) -> float:
+    """Count the operations of an equation, with those of jaxprs that it calls.
+
+    Raises UncountableError if their number depends on data.
+    """
     inner = list(executed_jaxprs(equation))
     if equation.primitive.name == "cond":
-        return common_count([_count_all(branch) for branch in inner])
+        return common_count([_count_jaxpr(branch) for branch in inner])
     if equation.primitive.name == "while":
-        if any(map(_count_all, inner)):
+        if any(map(_count_jaxpr, inner)):
             raise UncountableError  # a jaxpr does not hold a while loop's length
         return 0.0
-    own = count_equation(equation)
-    if own or equation.primitive.name.startswith(("reduce", "scatter", "select_and", "sort")):
-        return own  # the jaxpr that these call combines two numbers, and `own` has counted its runs
-    return math.fsum(map(_count_all, inner))
+    operations = count_equation(equation)
+    if operations or equation.primitive.name.startswith(("reduce", "scatter", "select_and", "sort")):
+        return operations  # these call a jaxpr that combines two numbers, and `count_equation` counts all of its runs
+    return math.fsum(map(_count_jaxpr, inner))
 
 
-def _count_all(jaxpr: Any) -> float:
-    """Count the operations of a jaxpr, unneeded ones included."""
+def _count_jaxpr(jaxpr: Any) -> float:
+    """Count all operations of a jaxpr, with those that need not run."""
     return math.fsum(value.written for value in _Program(jaxpr).values)
 
 
 def _innermost_loop(values: Sequence[_Value]) -> _Loop:
-    """Return the innermost loop on which any of the values depends."""
+    """Return the most deeply nested loop on which any of the values depends."""
     return max((value.loop for value in values), key=lambda loop: loop.depth, default=_NO_LOOP)
 
 
 def _transform_of(equation: Any) -> Transform | None:
-    """Return the outermost step of differentiation that made an equation; None if there was none."""
+    """Return the outermost step of differentiation, `jvp` or `transpose`, that made an equation; None if none did."""
     for item in equation.source_info.name_stack.stack:
-        # A scope that the author names is of another type.
-        if type(item).__name__ == "Transform" and item.name in ("jvp", "transpose"):
-            return "jvp" if item.name == "jvp" else "transpose"
+        is_transform = type(item).__name__ == "Transform"  # and not a scope that the author has named
+        if is_transform and item.name == "jvp":
+            return "jvp"
+        if is_transform and item.name == "transpose":
+            return "transpose"
     return None
 
 
 def _branch_of_platform(equation: Any, branches: Sequence[Any]) -> Any:
-    """Return the branch of `lax.platform_dependent` for this platform; None if data choose the branch."""
+    """Return the branch of `lax.platform_dependent` for this platform; None if the data decide which branch runs."""
     platforms = equation.params.get("branches_platforms")
-    if not platforms:
+    if not platforms:  # `lax.cond` or `lax.switch`
         return None
     backend = jax.default_backend()
     names = PLATFORMS.get(backend, (backend,))
     for platform, branch in zip(platforms, branches, strict=True):
-        if platform is None or any(name in platform for name in names):  # None: for every other platform
+        if platform is None or any(name in platform for name in names):  # None marks the default branch
             return branch
     return None
 
 
-def _joined(equation: Any) -> _Joined | None:
-    """Return how an equation joins its operands, such as a concatenation; None if it does not."""
+def _describe_join(equation: Any) -> _Joined | None:
+    """Return where each operand ends in the result of a concatenation or a stack; None for other equations."""
     parameter = JOINING.get(equation.primitive.name)
     if parameter is None:
         return None
-    axis, ends, end = equation.params[parameter], [], 0
+    axis = equation.params[parameter]
+    ends = []
+    end = 0
     for variable in equation.invars:
-        end += 1 if equation.primitive.name == "stack" else variable.aval.shape[axis]  # a stack makes a new dimension
+        # Along the new dimension that a stack makes, each operand has length 1.
+        end += 1 if equation.primitive.name == "stack" else variable.aval.shape[axis]
         ends.append(end)
     return _Joined(axis, tuple(ends))
 
 
-def _number(name: str, inputs: Sequence[_Value]) -> int | None:
-    """Return the integer that all elements of a primitive's result are equal to; None if that is unknown.
+def _common_integer(name: str, inputs: Sequence[_Value]) -> int | None:
+    """Return the integer that every element of a primitive's result is equal to; None if that is unknown.
 
-    Only integers are followed by which JAX copies or computes indices.
+    Only primitives that copy numbers, or with which JAX computes indices, are evaluated.
     """
     numbers = [value.number for value in inputs]
     if not numbers or None in numbers:
@@ -370,20 +390,21 @@ def _number(name: str, inputs: Sequence[_Value]) -> int | None:
 
 
 def _needed_inputs(equation: Any, inputs: list[_Value]) -> list[_Value]:
-    """Return the values that an equation needs: all inputs, or for a slice of joined arrays those within the slice."""
+    """Return the inputs that an equation needs: a slice of concatenated arrays needs those in the slice only."""
     if equation.primitive.name not in SLICING or inputs[0].joined is None:
         return inputs
     axis, ends = inputs[0].joined
     if equation.primitive.name == "slice":
         first, last = equation.params["start_indices"][axis], equation.params["limit_indices"][axis]
     else:
-        size, start = equation.params["slice_sizes"][axis], inputs[1 + axis].number
+        size = equation.params["slice_sizes"][axis]
+        start = inputs[1 + axis].number  # a `dynamic_slice` has its start indices as operands
         if start is None:
             return inputs
-        first = max(0, min(start, ends[-1] - size))  # as `dynamic_slice` moves a slice that would leave the array
+        first = max(0, min(start, ends[-1] - size))  # `dynamic_slice` moves a slice that would leave the array
         last = first + size
     return [
         joined
         for joined, start, end in zip(inputs[0].inputs, (0, *ends), ends, strict=False)
-        if start < last and end > first
+        if start < last and end > first  # the joined array overlaps the slice
     ]

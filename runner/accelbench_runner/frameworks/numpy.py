@@ -23,7 +23,7 @@ from accelbench_runner.frameworks.adapter import (
     cast_complex,
     last_out,
     numbers_to_put,
-    shares,
+    shares_by_type,
     step_loop,
 )
 from accelbench_runner.frameworks.work import Work
@@ -61,24 +61,24 @@ class CountingArray(np.ndarray[Any, Any]):
     """Number of floating-point operations, by type."""
 
     def __array_finalize__(self, source: Any) -> None:
-        """Share the counters of `source`, from which NumPy makes this array; begin new ones if it has none."""
+        """Share the counters of `source`, the array from which NumPy makes this one, or create new counters."""
         if isinstance(source, CountingArray):
             self.counts, self.arithmetic = source.counts, source.arithmetic
         else:
             self.counts, self.arithmetic = Counter(), Counter()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
-        """Run a ufunc and count its floating-point operations."""
+        """Run a NumPy ufunc on plain arrays, and count its floating-point operations."""
         plain_inputs = tuple(map(_without_counting, inputs))
         out_argument = {"out": tuple(map(_without_counting, out))} if out else {}
         result = getattr(ufunc, method)(*plain_inputs, **out_argument, **options)
         self.counts[ufunc.__name__] += 1
-        numbers = np.size(plain_inputs[0]) if method == "reduce" else np.size(result)
-        self._add_operations(ufunc.__name__, plain_inputs, numbers)
+        elements = np.size(plain_inputs[0]) if method == "reduce" else np.size(result)
+        self._add_operations(ufunc.__name__, plain_inputs, elements)
         return out[0] if out else self.counting_view(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Run a NumPy function and count it, unless it only moves numbers."""
+        """Run a NumPy function on plain arrays, and count the call unless the function only moves numbers."""
         result = func(*_without_counting(args), **_without_counting(kwargs))
         if func.__name__ not in MOVING:
             self.counts[func.__name__] += 1
@@ -87,22 +87,22 @@ class CountingArray(np.ndarray[Any, Any]):
             return _map_leaves(self.counting_view, result)
         return self.counting_view(result)
 
-    def _add_operations(self, name: str, inputs: tuple[Any, ...], numbers: int) -> None:
-        """Add the operations of the ufunc `name`, which computes `numbers` elements, if they are floating-point."""
+    def _add_operations(self, name: str, inputs: tuple[Any, ...], elements: int) -> None:
+        """Count the floating-point operations of the ufunc `name`, which has computed this many elements."""
         dtype = np.result_type(*inputs)
         is_complex = np.issubdtype(dtype, np.complexfloating)
         if not (is_complex or np.issubdtype(dtype, np.floating)):
-            return
+            return  # operations on integers do not count
         if name in CHOOSING:  # compares or chooses numbers, which is no arithmetic
             factor = 0
         elif name in PRODUCTS:  # a product of vectors of length k multiplies and adds k times
             factor = 2 * inputs[0].shape[-1] * (library_operations.COMPLEX_PRODUCT if is_complex else 1)
         else:
             factor = library_operations.complex_factor(name) if is_complex else 1
-        self.arithmetic[np.dtype(dtype).name] += factor * numbers
+        self.arithmetic[np.dtype(dtype).name] += factor * elements
 
     def counting_view(self, value: Any) -> Any:
-        """Return a view of an array that shares this array's counters."""
+        """Return a view of an array, with this array's counters; return other values unchanged."""
         if not isinstance(value, np.ndarray):
             return value
         view = value.view(CountingArray)
@@ -111,7 +111,7 @@ class CountingArray(np.ndarray[Any, Any]):
 
 
 def _without_counting(value: Any) -> Any:
-    """Replace counting arrays by plain views, also inside containers."""
+    """Replace each `CountingArray`, also inside tuples, lists and dictionaries, by a plain view of it."""
     if isinstance(value, CountingArray):
         return value.view(np.ndarray)
     if isinstance(value, tuple | list):
@@ -139,28 +139,28 @@ class NumPyAccounting(Accounting):
         """An empty array, whose counters all counting views share."""
 
     def counting_views(self, arrays: Any) -> Any:
-        """Replace each array by a view that counts the operations on it."""
+        """Return the tree of arrays with a view in place of each array that counts the operations on it."""
         return _map_leaves(self._counter.counting_view, arrays)
 
     def operations(self, work: Work) -> CountedOperations:
-        """Count the matrix products and convolutions of one more call."""
+        """Make another call, and count its matrix products and convolutions."""
         counts = self.count_dispatched(lambda: work.call(work.fresh(), work.batches))
         products = sum(counts.get(name, 0) for name in PRODUCTS)
         convolutions = sum(counts.get(name, 0) for name in CONVOLUTIONS)
         return CountedOperations(Operations(products=products, convolutions=convolutions), SOURCE)
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count the floating-point operations of one more call."""
+        """Make another call, and count its floating-point operations."""
         self.count_dispatched(lambda: work.call(work.fresh(), work.batches))
         by_type = self._counter.arithmetic
-        types = shares({name: count for name, count in by_type.items() if name.startswith("float")})
+        types = shares_by_type({name: count for name, count in by_type.items() if name.startswith("float")})
         total = None if UNCOUNTED in by_type else float(sum(by_type.values()))
         return Arithmetic(written=total, run=total, source=SOURCE, types=types)
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """Make the call, and count by name the ufuncs and functions that it runs.
 
-        Only arrays that come from the state or a batch count.
+        Only operations on the state, on a batch, or on what is computed from them are counted.
         """
         self._counter.counts.clear()
         self._counter.arithmetic.clear()
@@ -184,7 +184,7 @@ class NumPy(Adapter):
         self._dtype = np.dtype(DTYPES[settings.precision])
         self.accounting = NumPyAccounting()
         self._counting_batches: dict[int, _Batches] = {}
-        """Batches by their `id`. A program may remember arrays, so every call must get the same views of them."""
+        """Batches by their `id`. A program may keep arrays, so every call must get the same views of them."""
         self.float_bytes = self._dtype.itemsize
 
     def versions(self) -> dict[str, str]:
@@ -196,17 +196,17 @@ class NumPy(Adapter):
         """Do nothing: NumPy needs no initialisation."""
 
     def in_float64(self) -> "NumPy":
-        """Return an initialised adapter for float64."""
+        """Return an initialised adapter that computes in float64."""
         adapter = NumPy(replace(self._settings, precision="float64"))
         adapter.initialise()
         return adapter
 
     def put(self, arrays: Any) -> Any:
-        """Copy arrays, because a program may write into its inputs."""
-        return _map_leaves(self._copy, arrays)
+        """Copy each array of a tree, because a program may write into its inputs."""
+        return _map_leaves(self._copy_array, arrays)
 
-    def _copy(self, array: Any) -> Array:
-        """Copy an array, with floats in the precision policy's dtype."""
+    def _copy_array(self, array: Any) -> Array:
+        """Copy an array; floats become the precision policy's dtype."""
         array = cast_complex(numbers_to_put(array), self._settings.precision)
         return np.array(array, dtype=self._dtype if np.issubdtype(array.dtype, np.floating) else None)
 
@@ -218,7 +218,7 @@ class NumPy(Adapter):
         self._counting_batches[id(batches)] = _Batches(batches, self.accounting.counting_views(batches))
 
         def call_or_count(state: Any, batches: Any) -> Any:
-            """Make the call; while operations are counted, with the counting views of the batches."""
+            """Make the call; while operations are counted, pass views of the batches that count them."""
             if self.accounting.counting:
                 batches = self._counting_batches[id(batches)].counting_views
             return call(state, batches)
@@ -234,12 +234,15 @@ class NumPy(Adapter):
         )
 
     def _copy_state(self, state: Any) -> Any:
-        """Return a copy of the state for one block; while operations are counted, of counting arrays."""
+        """Return a copy of the state for one block; while operations are counted, its arrays count them."""
         state_copy = copy.deepcopy(state)
         return self.accounting.counting_views(state_copy) if self.accounting.counting else state_copy
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Return the values as NumPy arrays; floats become float64. Raises NotNumbersError for other values."""
+        """Convert values, by name, to NumPy arrays; floats become float64.
+
+        Raises NotNumbersError for a value that is not an array of numbers.
+        """
         converted = {}
         for name, value in arrays.items():
             array = np.asarray(to_numbers(value))
@@ -251,7 +254,7 @@ class NumPy(Adapter):
         return self._settings.describe_device({"cpu"}, {""}, count=1)
 
     def precision(self) -> Precision:
-        """Return the policy and its dtype."""
+        """Return the precision policy and its dtype; NumPy has no settings of precision."""
         return Precision(policy=self._settings.precision, dtype=self._dtype.name, flush_denormal=False)
 
     def gradients(self) -> GradMode:
@@ -263,7 +266,7 @@ class NumPy(Adapter):
         return True
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two (size, size) matrices."""
+        """Return a function that multiplies two (size, size) matrices."""
         x = np.full((size, size), 0.75, self._dtype)
         output = np.empty_like(x)
 
@@ -273,8 +276,9 @@ class NumPy(Adapter):
         return run
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call that computes `a <- b + 0.5 a` in two passes."""
-        a, b = (np.full(elements, 0.75, self._dtype) for _ in range(2))
+        """Return a function that computes `a <- b + 0.5 a` in two passes over `a`."""
+        a = np.full(elements, 0.75, self._dtype)
+        b = np.full(elements, 0.75, self._dtype)
         half = self._dtype.type(0.5)
 
         def run() -> None:
@@ -285,7 +289,7 @@ class NumPy(Adapter):
 
 
 def _map_leaves(change: Callable[[Any], Any], tree: Any) -> Any:
-    """Return the tree of dictionaries, lists and tuples with `change(leaf)` in place of each leaf."""
+    """Return a tree of dictionaries, lists and tuples with `change(leaf)` in place of each leaf."""
     if isinstance(tree, Mapping):
         return {key: _map_leaves(change, value) for key, value in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):  # a NamedTuple

@@ -34,7 +34,7 @@ from accelbench_runner.frameworks.adapter import (
 )
 from accelbench_runner.frameworks.torch_accounting import Placement, TorchAccounting
 from accelbench_runner.frameworks.torch_captured import TorchCaptured, is_input
-from accelbench_runner.frameworks.torch_draws import draw_in
+from accelbench_runner.frameworks.torch_draws import draw_random_numbers_in
 from accelbench_runner.frameworks.torch_operations import TransformWatch
 from accelbench_runner.frameworks.torch_outputs import host_array
 from accelbench_runner.frameworks.torch_targets import TorchTargets
@@ -80,7 +80,7 @@ class PyTorch(Adapter):
     def __init__(self, settings: AdapterSettings) -> None:
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
-        self._backend = torch_backends.find(settings.backend)
+        self._backend = torch_backends.find_backend(settings.backend)
         self._compiles = settings.mode.partition("-")[0] == "compile"
         self._placement = Placement(self._backend.device)
         self.accounting = TorchAccounting(settings, self._backend, self._placement)
@@ -94,9 +94,9 @@ class PyTorch(Adapter):
         return {"torch": torch.__version__, **self._backend.versions()}
 
     def import_compiler(self) -> bool:
-        """Import Dynamo and Inductor if the variant compiles; this takes seconds."""
+        """Import Dynamo and Inductor, which takes seconds, if the variant compiles; return whether it does."""
         if self._compiles:
-            self.accounting.listen()  # imports both
+            self.accounting.register_callbacks()  # imports both
         return self._compiles
 
     def initialise(self) -> None:
@@ -106,7 +106,8 @@ class PyTorch(Adapter):
         torch.set_grad_enabled(self._settings.differentiates)
         torch.set_default_dtype(self._dtype)  # of modules and tensors that a program makes itself
         if self._settings.rounded and self._settings.precision == "float64":
-            draw_in(DTYPES[self._settings.rounded])
+            # Launches in a narrower type, with which this run in float64 is compared, draw their numbers in that type.
+            draw_random_numbers_in(DTYPES[self._settings.rounded])
         for library in FP32_BACKENDS.values():
             library.fp32_precision = "tf32" if self._settings.precision == "tf32" else "ieee"
         self._backend.start(compiles=self._compiles)
@@ -114,25 +115,25 @@ class PyTorch(Adapter):
         self._backend.synchronise()
 
     def in_float64(self) -> "PyTorch":
-        """Return an initialised adapter for float64, which runs in place of this one and compiles nothing."""
-        torch.compiler.set_stance("force_eager")  # for what the author has compiled
+        """Return an initialised adapter for float64 that compiles nothing; this adapter must not be used afterwards."""
+        torch.compiler.set_stance("force_eager")  # functions that the author has compiled run eagerly too
         adapter = PyTorch(replace(self._settings, precision="float64", mode="eager", options=Options()))
         adapter.initialise()
         return adapter
 
     def put(self, arrays: Any) -> Any:
         """Copy a pytree of arrays to the device, because a program may write into its inputs."""
-        return pytree.tree_map(self._tensor, arrays)
+        return pytree.tree_map(self._device_tensor, arrays)
 
-    def _tensor(self, array: Array) -> torch.Tensor:
-        """Copy the array to the device, with floats in the precision policy's dtype.
+    def _device_tensor(self, array: Array) -> torch.Tensor:
+        """Copy the array to the device; floats become the precision policy's dtype.
 
         On a simulated device, the tensor has no numbers.
         """
         array = numbers_to_put(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
         if self._placement.simulation is not None:
-            # Cast no numbers, but an empty array, to find out the dtype.
+            # Cast an empty array to find out the dtype: the numbers are not needed.
             empty = cast_complex(np.empty(0, array.dtype), self._settings.precision)
             dtype = dtype or torch.from_numpy(empty).dtype
             return torch.empty(array.shape, dtype=dtype, device=self._placement.device)
@@ -140,7 +141,7 @@ class PyTorch(Adapter):
         return torch.tensor(array, dtype=dtype, device=self._placement.device)
 
     def in_mode(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function, compiled if the mode says so."""
+        """Return the function, compiled if the variant's mode is `compile`."""
         mode, options = self._settings.mode, self._settings.options
         if mode == "compile" and isinstance(options, CompileOptions):
             compiled: Callable[..., Any] = torch.compile(
@@ -151,20 +152,20 @@ class PyTorch(Adapter):
             raise UnsupportedError(f"PyTorch has no mode {mode}. {NOT_PLACED}")
         return function
 
-    def adopt(self, program: Program) -> Program:
+    def convert_captured(self, program: Program) -> Program:
         """Convert the floats that the program's step captures to the policy's type; return the program to prepare.
 
-        With autograd, its step gets new leaves in each call: otherwise gradients would accumulate in the inputs.
+        With autograd, the returned program detaches its inputs in each call.
         """
         if self._placement.simulation is not None:
             return program
-        self._captured.adopt(program)
+        self._captured.convert_captured(program)
         if self._settings.differentiates:
             return replace(program, step=_with_detached_inputs(program))
         return program
 
     def restore_captured(self) -> None:
-        """Restore captured tensors, modules and optimizers in place."""
+        """Restore captured tensors, modules and optimizers, in place, as they were before the first call."""
         self._captured.restore()
 
     def changed_captured(self) -> list[str]:
@@ -179,6 +180,7 @@ class PyTorch(Adapter):
             call = self.in_mode(call)
 
         def fresh_state() -> Any:
+            """Return a copy of the program's initial state for a block, and restore what calls changed in place."""
             self._captured.restore()
             # Nothing is computed on a simulated device, so its state never changes.
             return _deep_copy(program.state) if self._placement.simulation is None else program.state
@@ -201,12 +203,12 @@ class PyTorch(Adapter):
 
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:
-        """Return a context that raises RecompiledError if Dynamo recompiles a function."""
+        """Return a context that raises RecompiledError if Dynamo recompiles a function, or no longer compiles one."""
         if not self._compiles:
             yield
             return
         failure_reasons = import_module("torch._dynamo.utils").counters["unimplemented"]
-        # Past the limit, new inputs run eagerly, and no stance of Dynamo detects that.
+        # Past its recompile limit, a function runs eagerly on new inputs, which no stance of Dynamo detects.
         if any(reason.startswith(RECOMPILE_LIMIT) for reason in failure_reasons):
             raise RecompiledError(
                 "a function is past its recompile limit: inputs that fit no compiled version run eagerly"
@@ -224,7 +226,7 @@ class PyTorch(Adapter):
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Copy tensors to the host; floats become float64.
 
-        Raises NotNumbersError for sparse, nested, quantised and other tensors that are no arrays of numbers.
+        Raises NotNumbersError for sparse, nested, quantised and other tensors that are not arrays of numbers.
         """
         return {name: host_array(tensor) for name, tensor in arrays.items()}
 
@@ -240,7 +242,7 @@ class PyTorch(Adapter):
         return self._settings.describe_device({device.type for device in devices}, models, len(devices))
 
     def precision(self) -> Precision:
-        """Read back the settings, and find out whether denormals are flushed."""
+        """Read back PyTorch's settings of precision, and find out whether the device flushes denormals to zero."""
         smallest_normal = torch.tensor(np.finfo(np.float32).tiny, device=self._placement.device)
         half = smallest_normal * 0.5
         is_flushed = bool(half == 0)  # compared on the device: the CPU would take a denormal for 0
@@ -252,7 +254,7 @@ class PyTorch(Adapter):
         )
 
     def gradients(self) -> GradMode:
-        """Return whether autograd is on in this thread: a step may have changed it."""
+        """Return whether autograd is on in this thread now: a step may have switched it."""
         return "on" if torch.is_grad_enabled() else "off"
 
     def drain(self) -> None:
@@ -260,26 +262,26 @@ class PyTorch(Adapter):
         self._backend.synchronise()
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - a tensor does not report it
-        """Return whether the device's current stream is idle; None on a CPU."""
+        """Return True if the device's current stream is idle, False if not; None on a CPU."""
         return self._backend.ready()
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two (size, size) matrices and waits."""
+        """Return a function that multiplies two (size, size) matrices and waits for the result."""
         x = self._normal_numbers(size, size)
         return self._synchronise_after(partial(torch.mm, x, x, out=torch.empty_like(x)))
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call that computes `a <- b + 0.5 a` in one pass and waits."""
+        """Return a function that computes `a <- b + 0.5 a` in one pass and waits for the result."""
         a, b = self._normal_numbers(elements), self._normal_numbers(elements)
         return self._synchronise_after(partial(torch.add, b, a, alpha=0.5, out=a))  # alpha scales the second operand
 
     def overwrite(self, size: int) -> Callable[[], None]:
-        """Return a call that writes `size` bytes of the device's memory and waits."""
+        """Return a function that writes `size` bytes of the device's memory and waits."""
         array = torch.empty(size, dtype=torch.uint8, device=self._placement.device)
         return self._synchronise_after(array.zero_)
 
     def _normal_numbers(self, *shape: int) -> torch.Tensor:
-        # Hardware may handle zeros and denormals at another speed.
+        """Return a tensor of normal numbers: hardware may handle zeros and denormals at another speed."""
         return torch.full(shape, 0.75, dtype=self._dtype, device=self._placement.device)
 
     def _synchronise_after(self, call: Callable[[], Any]) -> Callable[[], None]:
@@ -296,9 +298,11 @@ class PyTorch(Adapter):
         return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
 
     def advise(self, error: BaseException) -> str:
-        """Return advice for the author if the error is about tensors of different types; empty otherwise."""
+        """Return advice for the author if the error is about tensors of different types, or else an empty string."""
         is_about_types = isinstance(error, RuntimeError) and any(text in str(error) for text in DIFFERENT_TYPES)
-        return f"the inputs are {type_name(torch.empty(0, dtype=self._dtype))}: {SAME_TYPE}" if is_about_types else ""
+        if not is_about_types:
+            return ""
+        return f"the inputs are {type_name(torch.empty(0, dtype=self._dtype))}: {SAME_TYPE}"
 
     def needs_gradients(self, error: BaseException) -> bool:
         """Return True if the error means that the step computes gradients while autograd is off."""
@@ -307,10 +311,10 @@ class PyTorch(Adapter):
 
     @contextmanager
     def autograd_required(self) -> Iterator[None]:
-        """Raise AutogradNeededError if code in this context differentiated by `torch.func` with autograd off.
+        """Return a context that raises AutogradNeededError if code in it uses `torch.func.grad` while autograd is off.
 
-        Without autograd, a derivative of a derivative may be wrong: backward formulas then take shortcuts that cannot
-        be differentiated.
+        A derivative of a derivative may then be wrong, because PyTorch computes derivatives by shortcuts that cannot be
+        differentiated.
         """
         if self._settings.differentiates:
             yield
@@ -322,7 +326,7 @@ class PyTorch(Adapter):
 
 
 def _with_detached_inputs(program: Program) -> Callable[[Any, Any], Any]:
-    """Return a step that detaches its inputs: new tensors share their numbers, but not gradients of earlier calls.
+    """Return the program's step, changed to detach its inputs, so that gradients do not accumulate in them over calls.
 
     A batch has the arguments of a function by name: a mapping for one call, or a list of mappings for several calls.
     """
@@ -332,19 +336,20 @@ def _with_detached_inputs(program: Program) -> Callable[[Any, Any], Any]:
     inputs = {name for name, value in first_arguments.items() if is_input(value)}
 
     def detach(arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments, with new tensors for the inputs."""
+        """Return the arguments with each input replaced by a new tensor, which shares its numbers."""
         return {name: value.detach() if name in inputs else value for name, value in arguments.items()}
 
     def step_with_detached_inputs(state: Any, batch: Any) -> Any:
         return step(state, detach(batch) if makes_one_call else [detach(arguments) for arguments in batch])
 
-    vars(step_with_detached_inputs).update(__signature__=inspect.signature(step), __wrapped__=step)  # for `inspect`
+    # Let `inspect` show the program's own step.
+    vars(step_with_detached_inputs).update(__signature__=inspect.signature(step), __wrapped__=step)
     return step_with_detached_inputs
 
 
 def _deep_copy(state: Any) -> Any:
-    """Return a deep copy of the state."""
+    """Return a deep copy of a state, which may contain sparse tensors."""
     tensors = [leaf for leaf in pytree.tree_leaves(state) if isinstance(leaf, torch.Tensor)]
-    # `deepcopy` fails on sparse tensors; it finds these clones in its memo.
+    # `deepcopy` fails on sparse tensors, but takes finished copies by `id` as its argument `memo`.
     clones = {id(tensor): tensor.clone() for tensor in tensors if tensor.layout != torch.strided}
-    return copy.deepcopy(state, clones)
+    return copy.deepcopy(state, memo=clones)

@@ -61,9 +61,10 @@ class TorchAccounting(Accounting):
         """Number of files in the compile cache before this process compiles."""
         self._causes: list[str] = []
         self._graphs: Any = None
+        """Counter of the operations in Inductor's graphs; None if the variant does not compile."""
 
-    def listen(self) -> None:
-        """Import Dynamo and Inductor, and register for compilations and graphs."""
+    def register_callbacks(self) -> None:
+        """Import Dynamo and Inductor, and make them report compilations and optimised graphs to this object."""
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._record_compilation)
         import_module("torch._inductor.compile_fx")
@@ -72,11 +73,11 @@ class TorchAccounting(Accounting):
         inductor.post_grad_custom_post_pass = self._graphs
 
     def _record_compilation(self, arguments: Any) -> None:
-        """Store the cause of a compilation; Dynamo calls this."""
+        """Store the cause of a compilation; Dynamo calls this when it compiles."""
         self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
 
     def compilations(self) -> Compilations:
-        """Return the seconds of Dynamo and of its backend, and a cause for each compilation."""
+        """Return the seconds of Dynamo and of its backend, Inductor, so far, and a cause for each compilation."""
         if not self._compiles:
             return Compilations()
         metrics = import_module("torch._dynamo.utils").compilation_time_metrics
@@ -89,9 +90,9 @@ class TorchAccounting(Accounting):
         return Compilations(seconds=seconds, causes=list(self._causes))
 
     def compile_cache(self) -> CompileCache | None:
-        """Return the hits and misses of Inductor's and AOTAutograd's caches together.
+        """Return the hits and misses of Inductor's cache and of AOTAutograd's cache, added up.
 
-        A hit in AOTAutograd's cache may skip Inductor's.
+        After a hit in AOTAutograd's cache, Inductor's may not be asked.
         """
         if not self._compiles:
             return None
@@ -104,7 +105,7 @@ class TorchAccounting(Accounting):
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count the matrix products and convolutions of one more call; None if the profiler would miss some."""
+        """Make another call, and count its matrix products and convolutions; None if the profiler would miss some."""
         options = self._settings.options
         if isinstance(options, CompileOptions) and options.mode.startswith("max-autotune"):
             return None  # the profiler misses products that Inductor generates from templates
@@ -122,9 +123,9 @@ class TorchAccounting(Accounting):
         return CountedOperations(operations, "the operations dispatched")
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count the floating-point operations of one more call, as written and as optimised.
+        """Make another call, and count its floating-point operations as the program is written and as it is optimised.
 
-        Fields of what cannot be counted stay None.
+        Operations that cannot be counted are None.
         """
         if self._placement.simulation is not None:
             return self._placement.simulation.total()
@@ -140,33 +141,36 @@ class TorchAccounting(Accounting):
             raise
         except BaseException:  # noqa: BLE001 - torch's CheckpointException is one; counting must not fail a launch
             return Arithmetic()
-        recorded = count_recorded() - recorded_before - 1  # without the operation that `count_recorded` records
-        # Without a recorded operation, no backward pass ran.
-        differentiated = sum(event.name.startswith(BACKWARD) for event in profiled.function_events) if recorded else 0
+        recorded = count_recorded() - recorded_before - 1  # without the operation that `count_recorded` itself records
+        differentiated = 0
+        if recorded:  # otherwise no backward pass ran
+            differentiated = sum(event.name.startswith(BACKWARD) for event in profiled.function_events)
         dispatched = counter.total().model_copy(
             update={"operations_recorded": recorded, "operations_differentiated": differentiated}
         )
         if not isinstance(counter, ValueCounter):
             return dispatched
         run = self._count_compiled(dispatched.written or 0.0)
-        optimised = {"run": run, "source": "Inductor's graphs", **counter.left_out(results)}
+        optimised = {"run": run, "source": "Inductor's graphs", **counter.count_omittable(results)}
         return dispatched.model_copy(update=optimised)
 
     def _count_compiled(self, written: float) -> float | None:
-        """Return the operations in Inductor's graphs; None if others run outside of them.
+        """Return the floating-point operations in Inductor's graphs; None if some operations run outside of the graphs.
 
-        `written` is the number of operations that the program dispatches without compiling.
+        `written` is the number of operations that the program dispatches if nothing is compiled.
         """
         # In a placed program, the author may have compiled only a part.
         if self._graphs is None or not self._graphs.graphs or self._placement.placed:
             return None
         operations: float = self._graphs.operations
         # What Dynamo cannot trace, such as nn.LSTM, runs eagerly between two graphs.
-        has_gaps = bool(import_module("torch._dynamo.utils").counters["graph_break"])
-        return None if math.isnan(operations) or (has_gaps and operations < written) else operations
+        has_graph_breaks = bool(import_module("torch._dynamo.utils").counters["graph_break"])
+        if math.isnan(operations) or (has_graph_breaks and operations < written):
+            return None
+        return operations
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call, and count by name the ATen operations that compute something."""
+        """Make the call, and count by name the ATen operations that it runs, without those that compute nothing."""
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
         with profile() as profiled:
             call()
@@ -176,11 +180,11 @@ class TorchAccounting(Accounting):
         return Counter(name for name in operations if name not in MOVING)
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak memory of tensors; None on a CPU."""
+        """Return the most bytes that tensors occupied at once; None on a CPU."""
         return self._backend.peak_memory_bytes()
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak memory that the allocator reserved; None on a CPU."""
+        """Return the most bytes that PyTorch's allocator reserved at once; None on a CPU."""
         return self._backend.reserved_memory_bytes()
 
     def cache_bytes(self) -> int | None:
@@ -192,7 +196,7 @@ class TorchAccounting(Accounting):
         return self._backend.id()
 
     def describe_emulation(self) -> str:
-        """Describe how several processes of one host emulate devices; empty if none do."""
+        """Describe how several processes of one host emulate devices; return an empty string if none do."""
         if not (distributed.is_available() and distributed.is_initialized()):
             return ""
         all_processes = distributed.get_world_size()
@@ -207,5 +211,5 @@ class TorchAccounting(Accounting):
         return threads
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return host seconds divided by device seconds for each block; empty on a CPU."""
+        """Return host seconds divided by device seconds for each timed block; an empty list on a CPU."""
         return list(self._backend.events.ratios) if self._backend.events else []

@@ -16,10 +16,12 @@ CACHE = "TORCHINDUCTOR_CACHE_DIR"
 class TimedEvents:
     """Time blocks with events on the device's current stream."""
 
-    def __init__(self, event: Callable[..., Any]) -> None:
-        self._started, self._stopped = (event(enable_timing=True) for _ in range(2))
+    def __init__(self, event_class: Callable[..., Any]) -> None:
+        """Create a device's events of a class such as `torch.cuda.Event`."""
+        self._started = event_class(enable_timing=True)
+        self._stopped = event_class(enable_timing=True)
         self.ratios: list[float] = []
-        """Host seconds over device seconds, of each block whose events show more than 0 ms."""
+        """Host seconds divided by device seconds, for each block that took more than 0 ms by the device's events."""
 
     def start(self) -> None:
         """Queue the event that starts the block."""
@@ -30,7 +32,7 @@ class TimedEvents:
         self._stopped.record()
 
     def compare(self, host_seconds: float) -> None:
-        """Store the ratio of `host_seconds`, the block's time on the host's clock, to the time between the events."""
+        """Divide the block's seconds on the host's clock by those between the device's events, and store the ratio."""
         self._stopped.synchronize()
         milliseconds: float = self._started.elapsed_time(self._stopped)
         if milliseconds > 0:
@@ -46,7 +48,7 @@ class HostBackend:
         self.device = torch.device(name)
 
     def start(self, *, compiles: bool) -> None:
-        """If the variant compiles, let Inductor detect the CPU's vector instructions now, and not while it compiles."""
+        """If the variant compiles, let Inductor detect the CPU's vector instructions before it compiles anything."""
         if compiles:
             _detect_vector_instructions()
 
@@ -62,7 +64,7 @@ class HostBackend:
         return None
 
     def model(self, device: torch.device) -> str:  # noqa: ARG002 - there is one CPU
-        """Return an empty model: PyTorch does not report the CPU's."""
+        """Return an empty string: PyTorch does not report the CPU's model."""
         return ""
 
     def id(self) -> str | None:
@@ -90,7 +92,7 @@ class AcceleratorBackend(HostBackend):
         self._module = torch.get_device_module(name)
 
     def start(self, *, compiles: bool) -> None:  # noqa: ARG002 - only the CPU's backend reads it
-        """Create the events; raise UnsupportedError without a device."""
+        """Create the events that time blocks; raise UnsupportedError if PyTorch sees no such device."""
         if not self._module.is_available():
             raise UnsupportedError(f"no {self.device.type.upper()} device is visible to PyTorch")
         self.events = TimedEvents(self._module.Event)
@@ -110,57 +112,51 @@ class AcceleratorBackend(HostBackend):
         self._module.synchronize()
 
     def ready(self) -> bool | None:
-        """Return True if the current stream is idle.
-
-        PyTorch cannot report it for a single tensor.
-        """
+        """Return True if the current stream is idle: PyTorch cannot report whether a single tensor is computed."""
         is_idle: bool = self._module.current_stream().query()
         return is_idle
 
     def model(self, device: torch.device) -> str:
-        """Return the device's model."""
+        """Return the device's model, such as `NVIDIA H100 80GB HBM3`."""
         name: str = self._module.get_device_name(device)
         return name
 
     def id(self) -> str | None:
-        """Return the device's UUID with NVML's prefix `GPU-`.
-
-        A MIG slice has another UUID in NVML.
-        """
+        """Return the device's UUID with NVML's prefix `GPU-`; in NVML, a MIG slice has another UUID."""
         uuid = getattr(self._properties(), "uuid", None)
         return f"GPU-{uuid}" if uuid else None
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak memory of tensors."""
+        """Return the most bytes that tensors occupied at once."""
         peak: int = self._module.max_memory_allocated()
         return peak
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak memory that PyTorch's allocator reserved."""
+        """Return the most bytes that PyTorch's allocator reserved at once."""
         reserved: int = self._module.max_memory_reserved()
         return reserved
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the L2 cache."""
+        """Return the bytes of the device's L2 cache, if PyTorch reports them."""
         return getattr(self._properties(), "L2_cache_size", None)
 
     def _properties(self) -> Any:
         return self._module.get_device_properties(self.device)
 
 
-def find(name: str) -> HostBackend:
-    """Return the backend for PyTorch's name of a device type."""
+def find_backend(name: str) -> HostBackend:
+    """Return the backend for a device type by PyTorch's name for it, such as `cuda`."""
     return HostBackend(name) if name == "cpu" else AcceleratorBackend(name)
 
 
 def _detect_vector_instructions() -> None:
-    """Let Inductor detect the CPU's vector instructions now, and cache them until it compiles.
+    """Let Inductor detect the CPU's vector instructions now: the 10 s that this takes must not count as compile time.
 
-    This takes 10 s, which must not count as compile time.
+    Store the result in the machine's cache directory, which all launches of a case share, if there is one.
     """
     launch_cache = os.environ.get(CACHE)
     if MACHINE_DIRECTORY in os.environ:
-        os.environ[CACHE] = os.environ[MACHINE_DIRECTORY]  # all launches of a case share it
+        os.environ[CACHE] = os.environ[MACHINE_DIRECTORY]
     import_module("torch._inductor.cpu_vec_isa").valid_vec_isa_list()
     if launch_cache is not None:
         os.environ[CACHE] = launch_cache

@@ -54,7 +54,7 @@ class _Tensor:
     def has_changed(self) -> bool:
         """Return True if the tensor may differ from its initial numbers.
 
-        Batch normalisation changes its statistics without another version, so the numbers are compared too.
+        Batch normalisation changes its statistics without increasing their version, so the numbers are compared too.
         """
         if self.tensor._version != self.version:  # noqa: SLF001 - PyTorch documents it, but has no other name
             return True
@@ -65,72 +65,85 @@ class TorchCaptured:
     """Convert and restore what functions capture."""
 
     def __init__(self, device: torch.device, dtype: torch.dtype, rounded: torch.dtype) -> None:
-        """Prepare to convert captured floats: each is rounded to the type `rounded`, then stored as `dtype`."""
+        """Prepare to convert captured floats: round each to the type `rounded`, then store it as `dtype`.
+
+        The types differ only for a run in float64 that is compared with launches in a narrower type.
+        """
         self._device, self._dtype, self._rounded = device, dtype, rounded
-        self._adopted: dict[int, Any] = {}
-        """Everything that was adopted, by `id`."""
+        self._converted: dict[int, Any] = {}
+        """Everything that was converted, by `id`; while it is kept, no other object can get the same `id`."""
         self._tensors: dict[int, _Tensor] = {}
         self._optimizers: dict[int, tuple[torch.optim.Optimizer, Any]] = {}
         """Optimizers, each with a copy of its state."""
         self._others: dict[int, tuple[Stateful, Any]] = {}
         """Other objects that have a state, each with a copy of it."""
         self._where = ""
-        """Where the function is defined, for error messages."""
+        """Where the program's step is defined, for error messages."""
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def adopt(self, program: Program) -> None:
-        """Convert what a program's step captures or gets from its setup, in place, and remember its initial numbers."""
+    def convert_captured(self, program: Program) -> None:
+        """Convert, in place, the tensors and modules that a program's step captures or gets from its setup.
+
+        Their initial numbers are copied for `restore`.
+        """
         self._where = location(program.step)
         # Modules first, because an optimizer has no names for their parameters.
-        for place in sorted(find_places(program.step, _is_wanted), key=_is_no_module):
-            self._adopt(place, self._in_policy)
-        for place in sorted(find_arguments(program.batches, _is_wanted), key=_is_no_module):
+        for place in sorted(find_places(program.step, _is_wanted), key=_modules_first):
+            self._convert_value(place, self._in_policy_type)
+        for place in sorted(find_arguments(program.batches, _is_wanted), key=_modules_first):
             if not is_input(place.value):
-                self._adopt(place, self._of_setup)
+                self._convert_value(place, self._from_setup)
 
-    def _adopt(self, place: Place, convert: Convert) -> None:
-        """Convert the value in a place, and remember it."""
+    def _convert_value(self, place: Place, convert: Convert) -> None:
+        """Convert the tensor, module or optimizer in a place, and copy its initial state for `restore`.
+
+        Of other objects, such as schedulers, the state is only copied.
+        """
         value = place.value
-        if id(value) in self._adopted:
+        if id(value) in self._converted:
             return
-        self._adopted[id(value)] = value
+        self._converted[id(value)] = value
         if isinstance(value, torch.nn.Module):
-            self._adopt_module(place.name, value, convert)
+            self._convert_module(place.name, value, convert)
         elif isinstance(value, torch.Tensor):
-            self._adopt_tensor(place.name, value, convert)
+            self._convert_tensor(place.name, value, convert)
         elif isinstance(value, torch.optim.Optimizer):
-            self._adopt_optimizer(place.name, value, convert)
+            self._convert_optimizer(place.name, value, convert)
         else:
             self._others[id(value)] = (value, copy.deepcopy(value.state_dict()))
 
-    def _adopt_module(self, name: str, module: torch.nn.Module, convert: Convert) -> None:
-        """Convert a module, and remember its parameters and buffers."""
+    def _convert_module(self, name: str, module: torch.nn.Module, convert: Convert) -> None:
+        """Convert a module's parameters and buffers in place, and copy their initial numbers for `restore`."""
         tensors = [*module.parameters(), *module.buffers()]
         if any(convert(tensor) is not tensor for tensor in tensors):
-            module._apply(convert)  # noqa: SLF001 - what `Module.to` calls, which converts every float
+            module._apply(convert)  # noqa: SLF001 - `Module.to` calls it too, but would convert every float
         for key, tensor in [*module.named_parameters(), *module.named_buffers()]:
             self._remember(f"{name}.{key}", tensor)
 
-    def _adopt_tensor(self, name: str, tensor: torch.Tensor, convert: Convert) -> None:
-        """Convert a tensor, and remember it."""
+    def _convert_tensor(self, name: str, tensor: torch.Tensor, convert: Convert) -> None:
+        """Convert a tensor in place, and copy its initial numbers for `restore`."""
         converted = convert(tensor)
         if converted is not tensor:
             tensor.data = converted.data
         self._remember(name, tensor)
 
-    def _adopt_optimizer(self, name: str, optimizer: torch.optim.Optimizer, convert: Convert) -> None:
-        """Convert an optimizer's parameters and state, and remember both."""
-        for index, parameter in enumerate(p for group in optimizer.param_groups for p in group["params"]):
-            self._adopt_tensor(f"{name}.params[{index}]", parameter, convert)
+    def _convert_optimizer(self, name: str, optimizer: torch.optim.Optimizer, convert: Convert) -> None:
+        """Convert an optimizer's parameters and state in place, and copy both, and its options, for `restore`."""
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        for index, parameter in enumerate(parameters):
+            self._convert_tensor(f"{name}.params[{index}]", parameter, convert)
             for key, value in optimizer.state.get(parameter, {}).items():
                 if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
                     optimizer.state[parameter][key] = convert(value)
-        options = [{**group, "params": None} for group in optimizer.param_groups]  # no copies of the parameters
-        state = {parameter: copy.deepcopy(state) for parameter, state in optimizer.state.items()}
+        options = [{**group, "params": None} for group in optimizer.param_groups]  # parameters are copied above
+        state = {parameter: copy.deepcopy(values) for parameter, values in optimizer.state.items()}
         self._optimizers[id(optimizer)] = (optimizer, (copy.deepcopy(options), state))
 
-    def _in_policy(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return the tensor on the device and in the policy's type; the same one if nothing has to change."""
+    def _in_policy_type(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of float32 or float64 in the policy's type, and any tensor on the device.
+
+        The result is the same object if nothing has to change.
+        """
         if not _is_plain(tensor):
             return tensor
         if tensor.is_complex():
@@ -142,37 +155,42 @@ class TorchCaptured:
         converted = original.to(self._rounded).to(self._device, self._dtype)
         if converted.dtype == tensor.dtype and converted.device == tensor.device and torch.equal(converted, tensor):
             return tensor
-        # The caller stores the numbers in the same object (a parameter), or puts the new one in its place (a buffer).
+        # The caller either stores the new numbers in `tensor` (a parameter) or replaces `tensor` by `converted` (a
+        # buffer), so find the original by both.
         _originals[id(tensor)] = (tensor, original)
         _originals[id(converted)] = (converted, original)
         return converted
 
-    def _of_setup(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _from_setup(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a tensor that the workload's setup has made, on the device and in the policy's type."""
-        if tensor.dtype == self._dtype:  # the setup may have computed it from inputs in that type: it has no original
+        if tensor.dtype == self._dtype:  # the setup may have computed it in that type, from the inputs
             return tensor.to(self._device)
-        return self._in_policy(tensor)
+        return self._in_policy_type(tensor)
 
     def _remember(self, name: str, tensor: torch.Tensor) -> None:
-        """Copy the tensor's initial numbers to the host, unless that was done already."""
+        """Copy a tensor's initial numbers to the host for `restore`; do nothing if that was done before."""
         if id(tensor) not in self._tensors and _is_plain(tensor):
             initial = tensor.detach().to("cpu", copy=True)
-            self._tensors[id(tensor)] = _Tensor(name, tensor, tensor._version, initial)  # noqa: SLF001 - as above
+            version = tensor._version  # noqa: SLF001 - has no other name
+            self._tensors[id(tensor)] = _Tensor(name, tensor, version, initial)
 
     def forget_unchanged(self) -> None:
-        """Free the copies of tensors that the first call has not changed."""
+        """Free the copies of the tensors that calls have not changed; for use after the first call.
+
+        `restore` raises an exception if a later call changes one of these tensors.
+        """
         for captured in self._tensors.values():
             if not captured.has_changed:
                 captured.initial = None
 
     def changed(self) -> list[str]:
-        """Return the names of the tensors that calls have changed."""
+        """Return the names of the captured tensors that calls have changed."""
         return [captured.name for captured in self._tensors.values() if captured.has_changed]
 
     def restore(self) -> None:
-        """Restore everything in place.
+        """Restore, in place, captured tensors, optimizers and other objects as they were before the first call.
 
-        Raises InvalidWorkloadError for a tensor that the first call did not change and a later one did.
+        Raises InvalidWorkloadError for a tensor that the first call did not change and a later call did.
         """
         for captured in self._tensors.values():
             if captured.has_changed:
@@ -183,14 +201,14 @@ class TorchCaptured:
             for group, initial_options in zip(optimizer.param_groups, options, strict=False):
                 parameters = group["params"]
                 group.update(copy.deepcopy(initial_options))
-                group["params"] = parameters  # which are restored above, as tensors
+                group["params"] = parameters  # they are captured tensors, and restored above
             optimizer.state.clear()
             optimizer.state.update({parameter: copy.deepcopy(values) for parameter, values in state.items()})
         for other, state in self._others.values():
             other.load_state_dict(copy.deepcopy(state))
 
     def _restore_tensor(self, captured: _Tensor) -> None:
-        """Copy its initial numbers back into a tensor; raise InvalidWorkloadError if they were not kept."""
+        """Copy a tensor's initial numbers back into the tensor; raise InvalidWorkloadError if they were freed."""
         if captured.initial is None:
             raise InvalidWorkloadError(
                 f"{self._where} captures {captured.name} and changes it, but not in its first call; all calls have to "
@@ -198,30 +216,30 @@ class TorchCaptured:
             )
         with torch.no_grad():
             captured.tensor.copy_(captured.initial)
-        captured.version = captured.tensor._version  # noqa: SLF001 - as above
+        captured.version = captured.tensor._version  # noqa: SLF001 - has no other name
 
 
 def _is_wanted(value: Any) -> bool:
-    """Return True for tensors, modules, and what else has a state."""
+    """Return True for tensors, modules, and other objects with a state, such as optimizers and schedulers."""
     return isinstance(value, torch.Tensor | torch.nn.Module | Stateful)
 
 
-def _is_no_module(place: Place) -> bool:
-    """Return False for a module, so that modules are sorted before anything else."""
+def _modules_first(place: Place) -> bool:
+    """Return a key that sorts modules before other values: False is before True."""
     return not isinstance(place.value, torch.nn.Module)
 
 
 def is_input(value: Any) -> bool:
-    """Return True for a tensor that is no parameter: calls may not change it."""
+    """Return True for an input: a tensor that requires no gradient, unlike a parameter."""
     return isinstance(value, torch.Tensor) and not value.requires_grad
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Return True for a tensor that has numbers, in the layout of most tensors."""
+    """Return True for a dense tensor that has numbers, unlike a sparse one or a parameter of a lazy module."""
     return not is_lazy(tensor) and bool(tensor.layout == torch.strided)
 
 
 def _gradient(captured: _Tensor) -> torch.Tensor | None:
-    """Return the gradient of a leaf; None for another tensor, because PyTorch warns if its gradient is read."""
+    """Return a captured tensor's gradient; None for a non-leaf tensor, because PyTorch warns if that is read."""
     gradient: torch.Tensor | None = captured.tensor.grad if captured.tensor.is_leaf else None
     return gradient

@@ -26,13 +26,13 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Return False: skipping Dynamo would import it, which takes a second."""
+        """Return False: to skip Dynamo, PyTorch would import it, which takes a second."""
         return False
 
     def __torch_dispatch__(
         self, operation: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run the operation; if it draws random numbers of float64, draw them in the narrower type and convert them."""
+        """Run an ATen operation; if it draws random float64 numbers, draw them in the narrower type and convert."""
         keywords = dict(keywords or {})
         name = operation.overloadpacket.__name__
         if name in FILLING and arguments[0].dtype == torch.float64:
@@ -41,30 +41,33 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
         if name not in DRAWING:
             return operation(*arguments, **keywords)
         if keywords.get("dtype") in {None, torch.float64} and _takes_dtype(operation):
-            # `rand_like` and the like take the type of their operand, which becomes the narrower one below.
+            # Without `dtype`, `rand_like` and `randn_like` take their operand's type, which is narrowed below.
             keywords["dtype"] = None if name.endswith("_like") else self.dtype
         narrow_arguments, narrow_keywords = tree_map_only(torch.Tensor, self._narrow, (arguments, keywords))
         drawn = operation(*narrow_arguments, **narrow_keywords)
         return drawn.double() if drawn.dtype == self.dtype else drawn
 
     def _narrow(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of float64 in the narrower type."""
+        """Return a tensor of float64 in the narrower type, and any other tensor unchanged."""
         return tensor.to(self.dtype) if tensor.dtype == torch.float64 else tensor
 
 
 def _takes_dtype(operation: Any) -> bool:
-    """Return True if the operation has an argument for its result's type."""
+    """Return True if an ATen operation has an argument `dtype`, the type of its result."""
     return any(argument.name == "dtype" for argument in operation._schema.arguments)  # noqa: SLF001 - has no other name
 
 
-_active: list[Draws] = []
-"""The mode of this process, if there is one."""
+_active_draws: list[Draws] = []
+"""The mode that is active in this process, or none."""
 
 
-def draw_in(dtype: torch.dtype) -> None:
-    """Draw random numbers of float64 in this type from now on, for the rest of the process."""
-    if _active:
-        _active[0].dtype = dtype
+def draw_random_numbers_in(dtype: torch.dtype) -> None:
+    """Make PyTorch draw random float64 numbers in a narrower type for the rest of the process.
+
+    From the same seed, it would draw other numbers in float64.
+    """
+    if _active_draws:
+        _active_draws[0].dtype = dtype
     elif dtype != torch.float64:
-        _active.append(Draws(dtype))
-        _active[0].__enter__()
+        _active_draws.append(Draws(dtype))
+        _active_draws[0].__enter__()

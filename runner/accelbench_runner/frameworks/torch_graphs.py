@@ -7,7 +7,7 @@ import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch.utils._pytree import tree_map
 
-from accelbench_runner.frameworks.torch_operations import count
+from accelbench_runner.frameworks.torch_operations import count_operations
 
 
 class GraphCounter(CustomGraphPass):  # type: ignore[misc]
@@ -20,15 +20,19 @@ class GraphCounter(CustomGraphPass):  # type: ignore[misc]
         """Number of graphs so far."""
 
     def __call__(self, graph: torch.fx.Graph) -> None:
-        """Add the floating-point operations of a graph that Inductor has optimised; NaN if they are unknown."""
+        """Count the floating-point operations of a graph that Inductor has optimised; Inductor calls this.
+
+        If they cannot be counted, the total becomes NaN.
+        """
         self.graphs += 1
         for node in graph.nodes:
             if node.op == "call_function":
                 try:
+                    # The example value of the node itself is the operation's result.
                     arguments, keywords, result = tree_map(_example_value, (node.args, node.kwargs, node))
-                    self.operations += count(node.target, arguments, keywords, result)
+                    self.operations += count_operations(node.target, arguments, keywords, result)
                 except Exception:  # noqa: BLE001 - counting must not fail a compilation
-                    self.operations = math.nan  # further graphs do not change it
+                    self.operations = math.nan  # adding the operations of other graphs keeps it NaN
                     return
 
     def uuid(self) -> bytes:
@@ -41,16 +45,16 @@ class _UnknownSizeError(Exception):
 
 
 def _example_value(node: Any) -> Any:
-    """Return the example value with which a node of a graph was traced; anything else is its own value."""
+    """Return the example value with which Dynamo traced a node of a graph; return any other argument itself."""
     if isinstance(node, torch.fx.Node):
         return tree_map(_with_concrete_sizes, node.meta.get("val"))
     return _with_concrete_sizes(node)
 
 
 def _with_concrete_sizes(value: Any) -> Any:
-    """Replace symbolic sizes by the hints that Dynamo compiles with.
+    """Replace symbolic sizes by the sizes of the example inputs with which Dynamo compiles (`hint`).
 
-    If they were converted to int, Dynamo would compile anew for every other size.
+    If a symbolic size were converted to int, Dynamo would compile anew for every other size.
     """
     if isinstance(value, torch.SymInt):
         if value.node.hint is None:

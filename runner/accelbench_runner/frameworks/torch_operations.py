@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from accelbench.launch.facts import Arithmetic
 from accelbench_runner.frameworks import library_operations
-from accelbench_runner.frameworks.adapter import shares
+from accelbench_runner.frameworks.adapter import shares_by_type
 
 PRODUCTS = {
     **dict.fromkeys(("mm", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_", "addmv", "addmv_", "dot", "vdot"), 1),
@@ -106,15 +106,15 @@ LIBRARY = {*FACTORISATIONS, *FFTS, *RECURRENT}
 
 @cache
 def flop_formulas() -> Mapping[Any, Callable[..., float]]:
-    """Return PyTorch's formulas, imported on first use.
+    """Return PyTorch's formulas for the operations of matrix products and convolutions, by ATen operation.
 
-    The import takes 0.1 s, which no timed phase should contain.
+    They are imported on first use: the import takes 0.1 s, which no timed phase should contain.
     """
     formulas: Mapping[Any, Callable[..., float]] = import_module("torch.utils.flop_counter").flop_registry
     return formulas
 
 
-def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> float:
+def count_operations(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> float:
     """Count the floating-point operations of one ATen operation (an `OpOverload`) that has returned `result`."""
     packet = getattr(operation, "overloadpacket", None)
     if packet is None or operation.is_view:
@@ -124,15 +124,15 @@ def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any],
     if formula is not None:
         return _count_product(formula, arguments, keywords, result)
     parameters = (parameter.name for parameter in operation._schema.arguments)  # noqa: SLF001 - has no public name
-    bound = {**dict(zip(parameters, arguments, strict=False)), **keywords}
+    arguments_by_name = {**dict(zip(parameters, arguments, strict=False)), **keywords}
     if name in LIBRARY:
-        return _count_library_call(name, bound, result)
+        return _count_library_call(name, arguments_by_name, result)
     base_name = name.rstrip("_")  # `add` for `add_`, which works in place
     if base_name in SOURCES:
-        return _count_added(base_name, bound)
+        return _count_additions(base_name, arguments_by_name)
     if name in MOVING or base_name in UNCOUNTED:
         return 0.0
-    numbers = max(_count_floats(result), _count_floats(arguments))  # a reduction has more operands than results
+    numbers = max(_count_floats(result), _count_floats(arguments))  # a reduction's operand is larger than its result
     is_complex = any(map(torch.is_complex, _float_tensors((arguments, result))))
     factor = library_operations.complex_factor(base_name) if is_complex else 1
     operations_per_number = FUSED.get(name, FUSED.get(base_name, 1))
@@ -142,9 +142,9 @@ def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any],
 def _count_product(
     formula: Callable[..., float], arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any
 ) -> float:
-    """Count the operations of a matrix product or a convolution by PyTorch's formula.
+    """Count the floating-point operations of a matrix product or a convolution by PyTorch's formula.
 
-    For a product with a sparse matrix, only the numbers that the matrix stores count.
+    Of a sparse matrix, only the numbers that it stores count.
     """
     tensors = _float_tensors(arguments)
     sparse = next((tensor for tensor in tensors if tensor.layout is not torch.strided), None)
@@ -156,41 +156,41 @@ def _count_product(
 
 
 def _count_library_call(name: str, arguments: Mapping[str, Any], result: Any) -> float:
-    """Count the operations of a factorisation, an FFT or a layer of recurrent cells."""
+    """Count the floating-point operations of a factorisation, an FFT or a layer of recurrent cells."""
     tensors = _float_tensors(list(arguments.values()))
     shapes = [tuple(tensor.shape) for tensor in tensors]
     if name in RECURRENT:
         weights = _float_tensors([value for key, value in arguments.items() if key.startswith("weight")])
-        products: int = sum(weight.numel() for weight in weights if weight.ndim > 1)
-        rows: int = math.prod(shapes[0][:-1])  # of the input, for each time and each sequence
-        return 2.0 * RECURRENT[name] * products * rows
+        weight_count: int = sum(weight.numel() for weight in weights if weight.ndim > 1)
+        rows: int = math.prod(shapes[0][:-1])  # the input has a row for each time step of each sequence
+        return 2.0 * RECURRENT[name] * weight_count * rows
     if name in FFTS:
         numbers = max(math.prod(shapes[0]), _count_floats(result))
         lengths = [tensors[0].shape[axis] for axis in arguments["dim"]]
-        return library_operations.fft(lengths, numbers, real=FFTS[name])
+        return library_operations.count_fft(lengths, numbers, real=FFTS[name])
     shapes = shapes[::-1] if name in RIGHT_SIDE_FIRST else shapes
-    return library_operations.factorisation(FACTORISATIONS[name], shapes, is_complex=torch.is_complex(tensors[0]))
+    return library_operations.count_factorisation(FACTORISATIONS[name], shapes, is_complex=torch.is_complex(tensors[0]))
 
 
-def _count_added(name: str, arguments: Mapping[str, Any]) -> float:
-    """Count the numbers that a scatter or the like adds to others one by one; zero if it moves or chooses numbers."""
+def _count_additions(name: str, arguments: Mapping[str, Any]) -> float:
+    """Count the additions of a scatter or a similar operation: one for each number that it adds to another."""
     if name in ("index_put", "_index_put_impl") and not arguments.get("accumulate"):
         return 0.0  # it replaces numbers
     if arguments.get("reduce") in CHOOSING_REDUCTIONS:
-        return 0.0
+        return 0.0  # it chooses the largest or the smallest number
     return float(_count_floats(arguments[SOURCES[name]]))
 
 
 def _float_tensors(values: Any) -> list[torch.Tensor]:
-    """Return the tensors of floating-point or complex numbers in `values`."""
+    """Return the tensors of floating-point or complex numbers in a pytree."""
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
     return [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
 
 
 def _count_floats(values: Any) -> int:
-    """Return the number of elements of the largest floating-point tensor in an operation's operands or results.
+    """Return the size of the largest floating-point tensor in an operation's operands or results.
 
-    If they contain lists of tensors, return the sum: a fused optimizer updates every tensor of a list.
+    If they contain lists of tensors, return the sum of all sizes: a fused optimizer updates every tensor of a list.
     """
     has_lists = isinstance(values, tuple | list) and any(isinstance(value, tuple | list) for value in values)
     sizes = [_size(tensor) for tensor in _float_tensors(values)]
@@ -198,13 +198,13 @@ def _count_floats(values: Any) -> int:
 
 
 def _size(tensor: torch.Tensor) -> int:
-    """Return how many numbers a tensor stores."""
+    """Return how many numbers a tensor stores; a sparse tensor stores fewer than it has elements."""
     stored: int = tensor.numel() if tensor.layout is torch.strided else tensor._nnz()  # noqa: SLF001 - has no public name
     return stored
 
 
 def _numbers_by_type(values: Any) -> Counter[str]:
-    """Count the numbers of the floating-point tensors in `values` by type, without scalars."""
+    """Count the elements of the floating-point tensors in a pytree by type; scalars are left out."""
     numbers: Counter[str] = Counter()
     for leaf in tree_leaves(values):
         if isinstance(leaf, torch.Tensor) and leaf.ndim and leaf.is_floating_point():
@@ -222,14 +222,14 @@ class TransformWatch(TorchFunctionMode):  # type: ignore[misc]
     def __torch_function__(
         self, function: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Call the function, and store whether one of its operands is being differentiated."""
+        """Call a function of PyTorch, and record whether `torch.func.grad` or the like differentiates an operand."""
         keywords = keywords or {}
         self.transformed = self.transformed or any(map(_is_differentiated, tree_leaves((arguments, keywords))))
         return function(*arguments, **keywords)
 
 
 def _is_differentiated(value: Any) -> bool:
-    """Return True if a value is a tensor that a function transform differentiates, at any level."""
+    """Return True for a tensor that `torch.func.grad` or the like differentiates, at any level of nested transforms."""
     functorch = torch._C._functorch  # noqa: SLF001 - has no public name
     while isinstance(value, torch.Tensor) and functorch.is_functorch_wrapped_tensor(value):
         if functorch.is_gradtrackingtensor(value):
@@ -250,51 +250,52 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Return False: skipping Dynamo would import it, which takes a second."""
+        """Return False: to skip Dynamo, PyTorch would import it, which takes a second."""
         return False
 
     def __torch_dispatch__(
         self, operation: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run and count the operation, or the operations that it consists of."""
+        """Run an ATen operation and count it; count a composite operation by the operations that it consists of."""
         keywords = keywords or {}
         packet = getattr(operation, "overloadpacket", None)
-        # In inference mode, `matmul` and the like arrive here undecomposed.
+        # In inference mode, composite operations such as `matmul` arrive here as a whole.
         if packet is not None and packet not in self._formulas:
-            with self:  # the operations that it consists of are dispatched here too
+            with self:  # so that the operations of a composite one are dispatched here too
                 result = operation.decompose(*arguments, **keywords)
-            if result is not NotImplemented:  # it can be decomposed
+            if result is not NotImplemented:  # the operation was composite
                 return result
         result = operation(*arguments, **keywords)
         self.record(operation, arguments, keywords, result)
         return result
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Add the floating-point operations of an ATen operation that has run, and the numbers that it used by type."""
+        """Add the floating-point operations of an ATen operation that has run, and its tensors' elements by type."""
         self.numbers += _numbers_by_type((arguments, result))
-        self.operations += count(operation, arguments, keywords, result)
+        self.operations += count_operations(operation, arguments, keywords, result)
 
     def total(self) -> Arithmetic:
-        """Return the counts so far."""
+        """Return the floating-point operations counted so far, and the share of each type."""
         return Arithmetic(
             written=self.operations,
-            run=self.operations,  # dispatched one by one, they are not optimised
+            run=self.operations,  # operations that are dispatched one by one are not optimised
             source="the operations dispatched",
-            types=shares(self.numbers),
+            types=shares_by_type(self.numbers),
         )
 
 
 def count_recorded() -> int:
-    """Record one operation, and return how many autograd had recorded in this thread before."""
+    """Return how many operations autograd has recorded in this thread; finding out records one more."""
     with torch.inference_mode(mode=False), torch.enable_grad():
         recorded = torch.zeros((), requires_grad=True).clone()
-    number: int = recorded.grad_fn._sequence_nr()  # noqa: SLF001 - autograd numbers the operations of a thread
+    # Autograd numbers the operations of a thread, from 0.
+    number: int = recorded.grad_fn._sequence_nr()  # noqa: SLF001 - has no public name
     return number
 
 
 def compile_disabled() -> AbstractContextManager[object]:
-    """Return a context in which compiled functions run eagerly."""
+    """Return a context in which functions compiled by `torch.compile` run eagerly."""
     if "torch._dynamo" not in sys.modules:
-        return nullcontext()  # nothing is compiled, and importing Dynamo takes seconds
+        return nullcontext()  # nothing is compiled, and `set_stance` would import Dynamo, which takes seconds
     stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
     return stance

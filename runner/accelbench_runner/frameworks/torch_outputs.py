@@ -18,9 +18,10 @@ SUBCLASSES = {
 
 
 def host_array(value: Any) -> Array:
-    """Copy a tensor to the host as a NumPy array; floats become float64. Raises NotNumbersError.
+    """Copy a tensor to the host as a NumPy array; floats become float64.
 
-    The result is always a copy, because later calls may change a tensor that the program exports.
+    The result is always a copy, because later calls may change a tensor that the program exports. Raises
+    NotNumbersError for a value that is not an array of numbers.
     """
     if isinstance(value, np.ndarray | np.generic):
         array = to_numbers(value)
@@ -29,7 +30,7 @@ def host_array(value: Any) -> Array:
         raise NotNumbersError(f"a {type(value).__name__}", "return a tensor, or an array of NumPy")
     _refuse_special(value)
     dtype = torch.float64 if value.is_floating_point() else value.dtype
-    if dtype == torch.complex32:  # which NumPy lacks
+    if dtype == torch.complex32:  # NumPy has no such type
         dtype = torch.complex64
     try:
         tensor = value.detach().to("cpu", dtype, copy=True)
@@ -40,10 +41,10 @@ def host_array(value: Any) -> Array:
 
 
 def _refuse_special(tensor: torch.Tensor) -> None:
-    """Raise NotNumbersError for a tensor that is more or less than an array of numbers."""
-    for kind in type(tensor).__mro__:
-        if kind.__name__ in SUBCLASSES:
-            raise NotNumbersError(*SUBCLASSES[kind.__name__])
+    """Raise NotNumbersError, with advice, for a tensor that is not a plain array of numbers."""
+    for base_class in type(tensor).__mro__:
+        if base_class.__name__ in SUBCLASSES:
+            raise NotNumbersError(*SUBCLASSES[base_class.__name__])
     if tensor.is_meta:
         raise NotNumbersError("a tensor on the meta device, which has no numbers", "return one that was computed")
     if tensor.is_nested:

@@ -69,7 +69,7 @@ class TorchTargets(Targets):
 
     @contextmanager
     def _simulate(self, target: Target) -> Iterator[None]:
-        """Simulate the target's device, and create new tensors on it."""
+        """Return a context in which the target's device is simulated and new tensors are created on it."""
         with simulated_device(target.platform) as account:
             self._account = account
             self._placement.simulation = account
@@ -77,8 +77,8 @@ class TorchTargets(Targets):
             yield
 
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Dispatch two calls on the simulated device; return whether the second fits, and its memory and kernels."""
-        assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
+        """Make two calls on the simulated device; return whether the second fits, and its memory and kernels."""
+        assert self._account is not None  # noqa: S101 - a launch calls this inside `for_target`
         size = measure_call(self._account, program, work.call, work.batches)
         available = target.chip.memory_bytes or memory.available_bytes()
         fits = available is None or size.peak_bytes is None or size.peak_bytes <= available
@@ -110,7 +110,7 @@ class DeviceAccount(DispatchCounter):
         self.kernels = 0
         self._granularity = BLOCK_BYTES.get(device.type, 1)
         self._live: dict[int, Allocation] = {}
-        """Allocations that are not freed, by address."""
+        """Allocations that are not freed, by the address of their storage."""
         self._last_serial = 0
         self._last_serial_before_call = 0
         self._events: list[tuple[bool, Allocation]] = []
@@ -119,16 +119,16 @@ class DeviceAccount(DispatchCounter):
     def __torch_dispatch__(
         self, operation: Any, types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run the operation on shapes, and count it."""
+        """Run an ATen operation on tensors without numbers, and count it for the simulated device."""
         if operation is DEVICE_QUERY:
             return HOST  # otherwise C++ code would call the driver of the simulated device
         keywords = dict(keywords or {})
         if keywords.get("device") == HOST and operation.overloadpacket.__name__.startswith("new_"):
-            keywords["device"] = arguments[0].device  # C++ code sees `HOST`
+            keywords["device"] = arguments[0].device  # C++ code asks for `HOST`, which it takes for the tensor's device
         return super().__torch_dispatch__(operation, types, arguments, keywords)
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Count the operation, its allocations and its kernel."""
+        """Count an ATen operation that has run, the device memory of its results, and its kernel."""
         super().record(operation, arguments, keywords, result)
         results = [leaf for leaf in pytree.tree_leaves(result) if self._is_on_device(leaf)]
         for tensor in results:
@@ -136,30 +136,32 @@ class DeviceAccount(DispatchCounter):
         operands = pytree.tree_leaves((arguments, keywords))
         uses_device = bool(results) or any(map(self._is_on_device, operands))
         packet = getattr(operation, "overloadpacket", None)
-        if uses_device and packet is not None and not operation.is_view and packet.__name__ not in NO_KERNEL:
+        has_kernel = packet is not None and not operation.is_view and packet.__name__ not in NO_KERNEL
+        if uses_device and has_kernel:
             self.kernels += 1
 
     def begin_call(self) -> None:
-        """Reset the counts and the events for a new call."""
+        """Reset the counts and forget earlier allocations and deallocations, to measure a new call."""
         self.operations, self.kernels = 0.0, 0
         self.numbers.clear()
         self._events.clear()
         self._last_serial_before_call = self._last_serial
 
     def allocations(self, value: Any) -> dict[int, Allocation]:
-        """Return the live allocations of the tensors in the pytree `value`, by serial number."""
+        """Return the device memory of the tensors in a pytree: allocations that are not freed, by serial number."""
         addresses = [_address(tensor) for tensor in tensors(value) if self._is_on_device(tensor)]  # equal for views
         allocations = [self._live[address] for address in addresses if address in self._live]
         return {allocation.serial: allocation for allocation in allocations}
 
     def live(self) -> dict[int, Allocation]:
-        """Return all live allocations, by serial number."""
+        """Return all allocations that are not freed, by serial number."""
         return {allocation.serial: allocation for allocation in self._live.values()}
 
     def peak_bytes(self, before: Mapping[int, Allocation], excluded: frozenset[int] = frozenset()) -> int:
-        """Return the peak of allocated bytes since `begin_call`.
+        """Return the most bytes that were allocated at once since `begin_call`.
 
-        `before` are the allocations at its start; `excluded` are serial numbers to leave out.
+        `before` are the allocations that were live at the start of the call, by serial number. `excluded` are the
+        serial numbers of allocations to leave out.
         """
         current = sum(allocation.rounded_bytes for serial, allocation in before.items() if serial not in excluded)
         peak = current
@@ -167,7 +169,7 @@ class DeviceAccount(DispatchCounter):
             serial = allocation.serial
             is_from_call = serial > self._last_serial_before_call
             if serial not in excluded and (serial in before or is_from_call):
-                current += allocation.rounded_bytes if is_new else -allocation.rounded_bytes  # if not new, it was freed
+                current += allocation.rounded_bytes if is_new else -allocation.rounded_bytes  # otherwise it was freed
                 peak = max(peak, current)
         return peak
 
@@ -175,7 +177,7 @@ class DeviceAccount(DispatchCounter):
         return isinstance(leaf, torch.Tensor) and leaf.device.type == self.device.type
 
     def _allocate(self, tensor: torch.Tensor) -> None:
-        """Add an allocation for the tensor's storage, if the storage is new."""
+        """Record an allocation of memory for a tensor's storage, unless it is known, and record when it is freed."""
         address = _address(tensor)
         if address in self._live:
             return
@@ -189,19 +191,20 @@ class DeviceAccount(DispatchCounter):
         weakref.finalize(storage, self._free, address)
 
     def _free(self, address: int) -> None:
+        """Record that a storage was freed; Python calls this when the storage is collected."""
         self._events.append((False, self._live.pop(address)))
 
 
 def _address(tensor: torch.Tensor) -> int:
-    """Return a number that identifies the tensor's storage while it is live."""
+    """Return a number that identifies a tensor's storage as long as the storage exists."""
     address: int = tensor.untyped_storage()._cdata  # noqa: SLF001 - identifies the storage, which views share
     return address
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors in a pytree of tensors, modules and optimizers.
+    """Yield the tensors in a pytree, also those inside modules and optimizers.
 
-    Gradients are left out, because no call takes or returns them.
+    Gradients are left out, because they are neither inputs nor results of a call.
     """
     for leaf in pytree.tree_leaves(value):
         if isinstance(leaf, torch.nn.Module):
@@ -215,9 +218,10 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 @contextmanager
 def simulated_device(platform: str) -> Iterator[DeviceAccount]:
-    """Return a context in which tensors have no numbers; its value records what happens on the simulated device.
+    """Return a context in which tensors have shapes but no numbers, and operations run on a simulated device.
 
-    Raises UnsupportedError if code in it reads a number or uses autocast.
+    The context's value records these operations and the device's memory. Raises UnsupportedError if code in the context
+    reads a number or uses autocast.
     """
     # Let optimizers update several fake tensors in one operation, as they do with real ones.
     if FakeTensor not in optimizer._foreach_supported_types:  # noqa: SLF001 - DTensor registers itself likewise
@@ -236,11 +240,11 @@ def simulated_device(platform: str) -> Iterator[DeviceAccount]:
 
 
 def _dispatch(call: Any, state: Any, batches: Any) -> Any:
-    """Make the call; raise UnsupportedError if it fails on tensors without numbers."""
+    """Make the call; raise UnsupportedError if the program fails on tensors without numbers."""
     try:
         return call(state, batches)
     except (KeyboardInterrupt, MemoryError, DataDependentOutputException, DynamicOutputShapeException, UserWarning):
-        raise
+        raise  # these are no failures of the program, or `simulated_device` reports them
     except BaseException as error:
         first_line = str(error).strip().partition("\n")[0]
         raise UnsupportedError(
@@ -249,16 +253,16 @@ def _dispatch(call: Any, state: Any, batches: Any) -> Any:
 
 
 def measure_call(account: DeviceAccount, program: Program, call: Any, batches: Any) -> ExecutableSize:
-    """Make two calls; return the memory and the kernels of the second.
+    """Make two calls on the simulated device; return the memory and the kernels of the second.
 
     The first call also creates the tensors that an optimizer keeps.
     """
-    state = _dispatch(call, program.state, batches)[0]  # no name for the out, so that its memory is freed
+    state = _dispatch(call, program.state, batches)[0]  # the step's output gets no name, so its memory is freed
     gc.collect()
     account.begin_call()
     inputs = account.allocations((state, batches))
     other_inputs = account.allocations((program.state, program.batches))
-    before = {  # what was live, apart from the initial state and the other calls' batches
+    before = {  # everything allocated, except for the initial state and the batches of other calls
         serial: allocation
         for serial, allocation in account.live().items()
         if serial in inputs or serial not in other_inputs

@@ -27,7 +27,7 @@ class _Dispatch:
     changes: frozenset[Memory]
     repeated: bool
     needed: bool
-    """True if it changes what existed before, or tells Python a number."""
+    """True if the operation changes what existed before the call, or returns a number to Python."""
 
 
 class ValueCounter(DispatchCounter):
@@ -38,16 +38,16 @@ class ValueCounter(DispatchCounter):
         self._dispatches: list[_Dispatch] = []
         self._created: set[Memory] = set()
         """Memory of tensors that were created inside this context."""
-        self._versions: dict[Memory, int] = {}
-        """Number of what the memory contains; the same number for the same values."""
-        self._known: dict[Any, int] = {}
-        """These numbers by the operations and operands that made the values."""
+        self._version_by_memory: dict[Memory, int] = {}
+        """Version of the contents of each memory; equal versions mean equal contents."""
+        self._version_by_key: dict[Any, int] = {}
+        """Version of the contents that an operation computed, by the operation and its operands."""
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Add an operation that has run, with the memory that it reads, creates and changes."""
+        """Count an operation that has run, and store which memory it reads, creates and changes."""
         operations_before = self.operations
         super().record(operation, arguments, keywords, result)
-        counted = self.operations - operations_before
+        added_operations = self.operations - operations_before
         operands, results = _tensors((arguments, keywords)), _tensors(result)
         reads = frozenset(map(_memory, operands))
         creates = frozenset(map(_memory, results)) - reads
@@ -58,39 +58,41 @@ class ValueCounter(DispatchCounter):
             if parameter.alias_info is not None and parameter.alias_info.is_write
         ]
         changes = frozenset(map(_memory, _tensors(changed)))
-        # The same operation on the same values has the same key.
-        key = (str(operation), *map(self._key, tree_leaves((arguments, keywords))))
+        # Equal operations on equal operands have the same key.
+        key = (str(operation), *map(self._operand_key, tree_leaves((arguments, keywords))))
         is_random = torch.Tag.nondeterministic_seeded in operation.tags
-        repeated = bool(creates) and not changes and not is_random and key in self._known
-        version = self._known[key] if repeated else len(self._dispatches)
-        self._known.setdefault(key, version)
-        self._versions.update(dict.fromkeys(creates | changes, version))
+        repeated = bool(creates) and not changes and not is_random and key in self._version_by_key
+        version = self._version_by_key[key] if repeated else len(self._dispatches)
+        self._version_by_key.setdefault(key, version)
+        self._version_by_memory.update(dict.fromkeys(creates | changes, version))
         self._created |= creates
         changes_what_existed = bool(changes - self._created)
-        gives_python_a_number = not (results or changes)
-        needed = changes_what_existed or gives_python_a_number
-        self._dispatches.append(_Dispatch(counted, reads, creates, changes, repeated, needed))
+        returns_a_number = not (results or changes)  # to Python, as `item()` does
+        needed = changes_what_existed or returns_a_number
+        self._dispatches.append(_Dispatch(added_operations, reads, creates, changes, repeated, needed))
 
-    def _key(self, leaf: Any) -> Any:
-        """Return what identifies an operand's value: equal keys stand for equal values."""
+    def _operand_key(self, leaf: Any) -> Any:
+        """Return a key of an operand's value; operands with equal keys have equal values."""
         if not isinstance(leaf, torch.Tensor):
             return repr(leaf)
         if leaf.layout is not torch.strided:
             return (id(leaf),)
         memory = _memory(leaf)
-        version = self._versions.get(memory, ("given", memory))  # given: it existed before this context
+        # Memory that existed before this context has no version: it identifies its contents itself.
+        version = self._version_by_memory.get(memory, ("given", memory))
         return (version, leaf.dtype, leaf.shape, leaf.stride(), leaf.storage_offset())
 
-    def left_out(self, results: Any) -> dict[str, float]:
-        """Return the floating-point operations on which nothing depends (`dropped`), and those that repeat others.
+    def count_omittable(self, results: Any) -> dict[str, float]:
+        """Count the floating-point operations that a compiler may leave out of a call that returned `results`.
 
-        `results` is what the call returned. Whatever else existed before the call is used after it as well.
+        `dropped` are those on which no result depends, `repeated` those that compute the same as earlier ones. What
+        existed before the call and is changed by it counts as a result.
         """
         operations = {"dropped": 0.0, "repeated": 0.0}
         live = set(map(_memory, _tensors(results)))
         for dispatch in reversed(self._dispatches):
             if dispatch.needed or not live.isdisjoint(dispatch.creates | dispatch.changes):
-                # Before it was created, the memory had other contents.
+                # Earlier operations that used the same memory stored something else in it.
                 live = (live - dispatch.creates) | dispatch.reads
                 if dispatch.repeated:
                     operations["repeated"] += dispatch.operations
@@ -100,11 +102,12 @@ class ValueCounter(DispatchCounter):
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
+    """Return the tensors in a pytree."""
     return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
 
 
 def _memory(tensor: torch.Tensor) -> Memory:
-    """Return an identity of the memory that holds a tensor; views share it."""
+    """Return a number that identifies the memory of a tensor, which its views share."""
     if tensor.layout is not torch.strided:
         return id(tensor)
     memory: int = tensor.untyped_storage()._cdata  # noqa: SLF001 - unlike an address, it exists for empty tensors too

@@ -17,7 +17,7 @@ class DeviceEvents(Protocol):
         ...
 
     def compare(self, host_seconds: float) -> None:
-        """Store the ratio of `host_seconds`, the block's time on the host's clock, to the time between the events."""
+        """Divide the block's seconds on the host's clock by those between the events, and store the ratio."""
         ...
 
 

@@ -62,7 +62,7 @@ class Numbers(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return how many numbers it contains."""
+        """Return how many numbers the array contains."""
         return math.prod(self.shape)
 
 
@@ -72,7 +72,7 @@ NO_NUMBERS = Numbers((0,), is_complex=False)
 def count_hlo(text: str) -> float | None:
     """Count the floating-point operations of one run of an optimised HLO module.
 
-    The result is None if they depend on data.
+    Return None if the text contains no module, or if the number of operations depends on data.
     """
     module = Module(text)
     if not module.entry:
@@ -87,29 +87,33 @@ class _Counter:
     """Count the operations of a module's computations."""
 
     def __init__(self, module: Module, text: str) -> None:
-        """Read the type of each floating-point result in the module's text."""
+        """Read the shape of each instruction's floating-point result from the module's text."""
         self._module = module
         self._counts: dict[str, float] = {}
         """Counted operations, by computation."""
-        self._results = {match[1]: _numbers(match) for line in text.splitlines() if (match := RESULT.match(line))}
-        """First results of instructions, by name."""
+        self._results: dict[str, Numbers] = {}
+        """First results of instructions, by the instruction's name."""
+        for line in text.splitlines():
+            match = RESULT.match(line)
+            if match:
+                self._results[match[1]] = _parse_numbers(match)
 
     def count(self, computation: str) -> float:
-        """Count the operations of one run of a computation."""
+        """Count the floating-point operations of one run of a computation; later calls reuse the count."""
         if computation not in self._counts:
             instructions = self._module.instructions(computation)
             self._counts[computation] = math.fsum(map(self._count_instruction, instructions))
         return self._counts[computation]
 
     def _count_called(self, instruction: Instruction) -> float:
-        """Count the operations of one run of each computation that the instruction calls."""
+        """Count the floating-point operations of the computations that an instruction calls, if each runs once."""
         return math.fsum(map(self.count, instruction.called))
 
     def _count_instruction(self, instruction: Instruction) -> float:
-        """Count the operations of one instruction."""
+        """Count the floating-point operations of an instruction, with those of computations that it calls."""
         line = instruction.line
         match = RESULT.match(line)
-        result = _numbers(match) if match else NO_NUMBERS
+        result = _parse_numbers(match) if match else NO_NUMBERS
         right_hand_side = line.partition(" = ")[2]
         operands = [self._results[name] for name in OPERANDS.findall(right_hand_side) if name in self._results]
         match instruction.opcode:
@@ -119,20 +123,21 @@ class _Counter:
             case "conditional":
                 return common_count(list(map(self.count, instruction.called)))
             case opcode if opcode in COMBINING and len(operands) > COMBINING[opcode]:
-                return self._count_called(instruction) * operands[COMBINING[opcode]].size
+                combined = operands[COMBINING[opcode]]  # the called computation runs once for each of these numbers
+                return self._count_called(instruction) * combined.size
             case "fusion" | "call" | "async-start" | "call-start":
                 return self._count_called(instruction)
             case _:
-                return _count_own(instruction.opcode, line, result, operands)
+                return _count_without_calls(instruction.opcode, line, result, operands)
 
 
-def _numbers(match: re.Match[str]) -> Numbers:
-    """Return the array whose type `RESULT` has matched."""
+def _parse_numbers(match: re.Match[str]) -> Numbers:
+    """Return the shape of an instruction's result from a match of `RESULT`, such as `c64[2,3]`."""
     return Numbers(_dimensions(match[3]), is_complex=match[2].startswith("c"))
 
 
-def _count_own(opcode: str, line: str, result: Numbers, operands: Sequence[Numbers]) -> float:
-    """Count the operations of an instruction that calls nothing, or of a library's call."""
+def _count_without_calls(opcode: str, line: str, result: Numbers, operands: Sequence[Numbers]) -> float:
+    """Count the floating-point operations of an HLO instruction, without computations that it calls."""
     match opcode:
         case "dot" | "convolution":
             return _count_product(opcode, line, result, operands)
@@ -141,7 +146,7 @@ def _count_own(opcode: str, line: str, result: Numbers, operands: Sequence[Numbe
         case "fft" if operands and (lengths := FFT_LENGTHS.search(line)):
             numbers = max(result.size, operands[0].size)
             real = REAL_FFT.search(line) is not None
-            return library_operations.fft(_dimensions(lengths[1]), numbers, real=real)
+            return library_operations.count_fft(_dimensions(lengths[1]), numbers, real=real)
         case _ if opcode in FACTORISING:
             return _count_factorisation(FACTORISING[opcode], operands)
         case _ if opcode in ELEMENTWISE:
@@ -151,13 +156,14 @@ def _count_own(opcode: str, line: str, result: Numbers, operands: Sequence[Numbe
 
 
 def _count_product(opcode: str, line: str, result: Numbers, operands: Sequence[Numbers]) -> float:
-    """Count 2 operations, a multiplication and an addition, for each term of a matrix product or a convolution."""
+    """Count a multiplication and an addition for each term of the sums in a matrix product or a convolution."""
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0
     left, right = operands[:2]
     factor = 2.0 * (library_operations.COMPLEX_PRODUCT if result.is_complex else 1)
     if opcode == "dot" and (contracted := CONTRACTED.search(line)):
-        return factor * result.size * math.prod(left.shape[index] for index in _dimensions(contracted[1]))
+        contracted_lengths = [left.shape[index] for index in _dimensions(contracted[1])]
+        return factor * result.size * math.prod(contracted_lengths)
     if labels := LABELS.search(line):
         feature_index = _feature_dimension(line, kernel_labels=labels[1], result_labels=labels[2])
         # Each number of the result sums over all elements of the second operand that belong to one feature.
@@ -166,7 +172,7 @@ def _count_product(opcode: str, line: str, result: Numbers, operands: Sequence[N
 
 
 def _count_library_call(line: str, result: Numbers, operands: Sequence[Numbers]) -> float:
-    """Count the operations of an HLO custom call: a convolution, a product or a factorisation by a library."""
+    """Count the operations of an HLO custom call to a library: a convolution, a product or a factorisation."""
     if is_convolution_call(line):
         return _count_product("convolution", line, result, operands)
     if is_product_call(line) and len(operands) > 1:
@@ -179,17 +185,18 @@ def _count_library_call(line: str, result: Numbers, operands: Sequence[Numbers])
 
 
 def _count_factorisation(kind: str, operands: Sequence[Numbers]) -> float:
-    """Count the operations of a factorisation or a triangular solve."""
+    """Count the operations of a factorisation or a solve; `kind` is a key of `library_operations.FACTORISATIONS`."""
     if not operands:
         return 0.0
     shapes = [operand.shape for operand in operands]
-    return library_operations.factorisation(kind, shapes, is_complex=operands[0].is_complex)
+    return library_operations.count_factorisation(kind, shapes, is_complex=operands[0].is_complex)
 
 
 def _feature_dimension(line: str, kernel_labels: str, result_labels: str) -> int:
-    """Return which dimension of a convolution's second operand holds the result's features.
+    """Return which dimension of a convolution's second operand holds the features of its result.
 
-    For a gradient, the labels are those of the forward convolution.
+    For a gradient, the labels are those of the forward convolution: `i` for its input features, `o` and `f` for its
+    output features.
     """
     if "BackwardInput" in line:
         return kernel_labels.index("i")  # the second operand is the kernel, the result the input's gradient

@@ -51,7 +51,7 @@ class Instruction:
     def called(self) -> list[str]:
         """Return the names of the computations that the instruction calls."""
         called: list[str] = CALLED.findall(self.line)
-        for names in CALLED_LIST.findall(self.line):
+        for names in CALLED_LIST.findall(self.line):  # such as `%first, %second`
             called += [name.strip().lstrip("%") for name in names.split(",")]
         return [name for name in called if name]
 
@@ -60,7 +60,7 @@ class Module:
     """Parse an HLO module into computations, and count one run of a computation."""
 
     def __init__(self, text: str) -> None:
-        """Split a module in HLO's text format into computations and instructions."""
+        """Split a module in XLA's text format, HLO, into computations and their instructions."""
         self._computations: dict[str, list[Instruction]] = {}
         self._operations: dict[str, Operations] = {}
         """Counted operations, by computation."""
@@ -79,13 +79,13 @@ class Module:
                 self._computations[computation].append(Instruction(opcode[1], line))
 
     def instructions(self, computation: str) -> Sequence[Instruction]:
-        """Return the instructions of a computation, in order."""
+        """Return the instructions of a computation in order; none for an unknown computation."""
         return self._computations.get(computation, ())
 
-    def count(self, computation: str) -> Operations:
-        """Count the products and convolutions of a computation.
+    def count_operations(self, computation: str) -> Operations:
+        """Count the matrix products and convolutions of one run of a computation; later calls reuse the count.
 
-        Raises UncountableError if they depend on data.
+        Raises UncountableError if their number depends on data.
         """
         if computation not in self._operations:
             counts = map(self._count_instruction, self.instructions(computation))
@@ -93,64 +93,64 @@ class Module:
         return self._operations[computation]
 
     def _count_instruction(self, instruction: Instruction) -> Operations:
-        """Count the products and convolutions of one instruction."""
-        inner_counts = [self.count(name) for name in instruction.called]
+        """Count the matrix products and convolutions of an instruction, with those of computations that it calls."""
+        inner_counts = [self.count_operations(name) for name in instruction.called]
         match instruction.opcode:
             case "dot" | "ragged-dot" | "scaled-dot":
                 return PRODUCT
             case "convolution":
                 return CONVOLUTION
             case "custom-call":
-                return sum(inner_counts, _library_call(instruction.line))
+                return sum(inner_counts, _count_library_call(instruction.line))
             case "while":
                 body = sum(inner_counts, Operations())
-                # Without operations in the body, the loop's length does not matter, and may be unknown.
+                # If the body has no products, the loop's length does not matter and may be unknown.
                 return body * trip_count(instruction.line) if body != Operations() else body
             case "conditional":
                 return common_count(inner_counts) if inner_counts else Operations()
             case _:
                 return sum(inner_counts, Operations())
 
-    def kernels(self, computation: str) -> int:
-        """Count the kernels of one run of a computation.
+    def count_kernels(self, computation: str) -> int:
+        """Count the kernels of one run of a computation; later calls reuse the count.
 
         Raises UncountableError if a loop's length is unknown.
         """
         if computation not in self._kernels:
-            self._kernels[computation] = sum(map(self._count_kernels, self.instructions(computation)))
+            self._kernels[computation] = sum(map(self._count_instruction_kernels, self.instructions(computation)))
         return self._kernels[computation]
 
-    def _count_kernels(self, instruction: Instruction) -> int:
-        """Count the kernels of one instruction."""
+    def _count_instruction_kernels(self, instruction: Instruction) -> int:
+        """Count the kernels that an instruction runs, with those of computations that it calls."""
         line = instruction.line
         match instruction.opcode:
             case "while":
-                return sum(map(self.kernels, BODY.findall(line))) * trip_count(line)
+                return sum(map(self.count_kernels, BODY.findall(line))) * trip_count(line)
             case "call" if SMALL_CALL not in line:
-                return sum(map(self.kernels, instruction.called))
+                return sum(map(self.count_kernels, instruction.called))
             case "call-start" | "async-start":
-                return sum(map(self.kernels, instruction.called))
+                return sum(map(self.count_kernels, instruction.called))
             case "conditional":
-                return max(map(self.kernels, instruction.called), default=0)
-            case opcode:  # a fusion, or a call that XLA marks as small, is one kernel
+                return max(map(self.count_kernels, instruction.called), default=0)
+            case opcode:  # one kernel, also for a fusion or for a call that XLA marks as small
                 return 0 if opcode in NO_KERNELS or opcode.endswith("-done") else 1
 
 
 def count_hlo(text: str) -> Operations | None:
-    """Count the matrix products and convolutions of one run of an HLO module; None if they depend on data."""
-    return _count_entry(text, Module.count)
+    """Count the matrix products and convolutions of one run of an HLO module; None if their number depends on data."""
+    return _count_entry(text, Module.count_operations)
 
 
 def count_kernels(text: str) -> int | None:
-    """Count the kernels of one run of an optimised HLO module.
-
-    The result is None if a loop's length is unknown.
-    """
-    return _count_entry(text, Module.kernels)
+    """Count the kernels of one run of an optimised HLO module; None if a loop's length is unknown."""
+    return _count_entry(text, Module.count_kernels)
 
 
 def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | None:
-    """Apply `count` to the entry computation of an HLO module; return None for no module, or an unknown count."""
+    """Apply `count` to the computation with which an HLO module starts.
+
+    Return None if the text contains no module, or if the count depends on data.
+    """
     module = Module(text)
     if not module.entry:
         return None
@@ -161,9 +161,9 @@ def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | 
 
 
 def count_stablehlo(operation: Any) -> int:
-    """Count the operations in an MLIR operation, such as a module, and itself; those in `STRUCTURE` do not count.
+    """Count an MLIR operation, such as a module, and the operations inside it, except those in `STRUCTURE`.
 
-    Each function and each loop body counts once.
+    An operation counts once, even if it is in the body of a loop or in a function that is called several times.
     """
     count = 0 if operation.name in STRUCTURE else 1
     for region in operation.regions:
@@ -172,8 +172,8 @@ def count_stablehlo(operation: Any) -> int:
     return count
 
 
-def _library_call(line: str) -> Operations:
-    """Count the products and convolutions of an HLO custom call, by the name of the library's function."""
+def _count_library_call(line: str) -> Operations:
+    """Count the matrix products and convolutions of an HLO custom call by the name of the library function."""
     match = TARGET.search(line)
     target = match[1].lower() if match else ""
     if "fmha" in target:
@@ -184,20 +184,20 @@ def _library_call(line: str) -> Operations:
 
 
 def is_product_call(line: str) -> bool:
-    """Return True if an HLO custom call is a library's matrix product."""
+    """Return True if an HLO custom call computes a matrix product."""
     match = TARGET.search(line)
     return match is not None and any(name in match[1].lower() for name in ("matmul", "gemm", "dot"))
 
 
 def is_convolution_call(line: str) -> bool:
-    """Return True if an HLO custom call is a convolution or its gradient."""
+    """Return True if an HLO custom call computes a convolution or the gradient of one."""
     match = TARGET.search(line)
     # A name with "fmha" means fused multi-head attention, even if it also contains "conv".
     return match is not None and "conv" in match[1].lower() and "fmha" not in match[1].lower()
 
 
 def trip_count(line: str) -> int:
-    """Return how often an HLO `while` runs its body; raise UncountableError if unknown."""
+    """Return how often an HLO `while` runs its body; raise UncountableError if XLA did not find out."""
     match = TRIPS.search(line)
     if match is None:
         raise UncountableError
@@ -206,13 +206,14 @@ def trip_count(line: str) -> int:
 
 def common_count(branches: Sequence[Amount]) -> Amount:
     """Return the count that all branches of a conditional have; raise UncountableError if their counts differ."""
-    if any(branch != branches[0] for branch in branches):
+    first_branch = branches[0]
+    if any(branch != first_branch for branch in branches):
         raise UncountableError
-    return branches[0]
+    return first_branch
 
 
 def count_jaxpr(jaxpr: Any) -> Operations | None:
-    """Count the products and convolutions of a jaxpr; None if they depend on data."""
+    """Count the matrix products and convolutions of a jaxpr; None if their number depends on data."""
     try:
         return _count_jaxpr(jaxpr)
     except UncountableError:
@@ -220,7 +221,7 @@ def count_jaxpr(jaxpr: Any) -> Operations | None:
 
 
 def _count_jaxpr(jaxpr: Any) -> Operations:
-    """Count the products and convolutions of a jaxpr, or raise UncountableError."""
+    """Count the matrix products and convolutions of a jaxpr; raise UncountableError if their number depends on data."""
     total = Operations()
     for equation in jaxpr.eqns:
         inner_counts = [_count_jaxpr(inner) for inner in executed_jaxprs(equation)]
@@ -241,7 +242,7 @@ def _count_jaxpr(jaxpr: Any) -> Operations:
 
 
 def executed_jaxprs(equation: Any) -> Iterator[Any]:
-    """Yield the jaxprs that an equation runs, without those that only a derivative of it would run."""
+    """Yield the jaxprs that an equation runs, without those that run only if the equation is differentiated."""
     for name, parameter in equation.params.items():
         if name in ONLY_DERIVED:
             continue
@@ -250,5 +251,5 @@ def executed_jaxprs(equation: Any) -> Iterator[Any]:
         candidates = value if isinstance(value, tuple | list) else (value,)
         for candidate in candidates:
             jaxpr = getattr(candidate, "jaxpr", candidate)  # a ClosedJaxpr contains the jaxpr
-            if hasattr(jaxpr, "eqns"):
+            if hasattr(jaxpr, "eqns"):  # and not another parameter, such as a number
                 yield jaxpr

@@ -61,7 +61,7 @@ class ProgramContents:
     """Count and result bytes on a device, by kind."""
 
     def size_fields(self) -> dict[str, int]:
-        """Return the counts and bytes as fields of `ExecutableSize`, such as `all_reduces` and `all_reduce_bytes`."""
+        """Return the counts, and the bytes of collectives, as fields of `ExecutableSize`, such as `all_reduces`."""
         fields = {
             "kernels": self.kernels,
             "fusions": self.fusions,
@@ -71,11 +71,13 @@ class ProgramContents:
         }
         for kind in COLLECTIVES:
             name = kind.replace("-", "_")
-            fields[f"{name}s"], fields[f"{name}_bytes"] = self.collectives.get(kind, (0, 0))
+            count, total_bytes = self.collectives.get(kind, (0, 0))
+            fields[f"{name}s"] = count
+            fields[f"{name}_bytes"] = total_bytes
         return fields
 
 
-def inspect(text: str) -> ProgramContents | None:
+def inspect_program(text: str) -> ProgramContents | None:
     """Return the kernels, fusions and collectives of an optimised HLO module; None if the text has no module."""
     module = Module(text)
     if not module.entry:
@@ -96,10 +98,10 @@ def inspect(text: str) -> ProgramContents | None:
 
 
 def _collectives(module: Module) -> Iterator[Instruction]:
-    """Yield one instruction for each collective, such as `all-reduce`."""
+    """Yield one instruction for each operation by which devices exchange data, such as `all-reduce`."""
     # A TPU's program lists a collective up to three times (start, update, done), with the same channel.
     yielded_channels = set()
-    for instruction in _walk(module, module.entry):
+    for instruction in _walk_instructions(module, module.entry):
         if instruction.opcode.removesuffix("-start") not in ALL_KINDS:
             continue
         channel = CHANNEL.search(instruction.line)
@@ -111,7 +113,7 @@ def _collectives(module: Module) -> Iterator[Instruction]:
 
 
 def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
-    """Yield each instruction that runs a kernel, also in called computations."""
+    """Yield each instruction that runs a kernel, in a computation and in those that it calls."""
     for instruction in module.instructions(computation):
         match instruction.opcode:
             case "while":
@@ -120,7 +122,7 @@ def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
                 called = instruction.called
             case "call-start" | "async-start" | "conditional":
                 called = instruction.called
-            case opcode:  # a fusion, a reduction and a sort are one kernel each, whatever they call
+            case opcode:  # one kernel, also for a fusion, a reduction or a sort, which call computations
                 called = []
                 if not _runs_no_kernel(opcode, instruction.line):
                     yield instruction
@@ -129,42 +131,39 @@ def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
 
 
 def _runs_no_kernel(opcode: str, line: str) -> bool:
-    """Return True if no kernel runs for an instruction."""
+    """Return True if an HLO instruction runs no kernel."""
     if opcode == "custom-call":
         target = TARGET.search(line)
         return target is not None and target[1] in NO_KERNEL_CALLS
     return opcode in NO_KERNELS or opcode.endswith("-done")
 
 
-def _walk(module: Module, computation: str) -> Iterator[Instruction]:
+def _walk_instructions(module: Module, computation: str) -> Iterator[Instruction]:
     """Yield all instructions of a computation and of the computations that it calls."""
     for instruction in module.instructions(computation):
         yield instruction
         for name in instruction.called:
-            yield from _walk(module, name)
+            yield from _walk_instructions(module, name)
 
 
 def _name_fusions(module: Module, fusions: Sequence[Instruction]) -> Iterator[str]:
-    """Yield a name for each kind of fusion, such as `add, dot x2 (4 kernels)`.
-
-    Fusions with the same operations are of one kind.
-    """
-    kernels_by_kind: Counter[tuple[str, ...]] = Counter()
+    """Yield a name for each group of fusions that have the same operations, such as `add, dot x2 (4 kernels)`."""
+    kernel_counts: Counter[tuple[str, ...]] = Counter()
     for fusion in fusions:
-        opcodes = (instruction.opcode for name in fusion.called for instruction in _walk(module, name))
+        opcodes = (instruction.opcode for name in fusion.called for instruction in _walk_instructions(module, name))
         counts = sorted(Counter(opcode for opcode in opcodes if opcode not in UNNAMED_OPCODES).items())
         if counts:
-            kind = tuple(f"{opcode} x{count}" if count > 1 else opcode for opcode, count in counts)
-            kernels_by_kind[kind] += 1
-    largest_first = sorted(kernels_by_kind, key=lambda kind: (-len(kind), kind))
-    for kind in largest_first[:MAXIMUM_FUSIONS]:
-        kernels = kernels_by_kind[kind]
+            operations = tuple(f"{opcode} x{count}" if count > 1 else opcode for opcode, count in counts)
+            kernel_counts[operations] += 1
+    largest_first = sorted(kernel_counts, key=lambda operations: (-len(operations), operations))
+    for operations in largest_first[:MAXIMUM_FUSIONS]:
+        kernels = kernel_counts[operations]
         suffix = f" ({kernels} kernels)" if kernels > 1 else ""
-        yield ", ".join(kind)[: MAXIMUM_CHARACTERS - len(suffix)] + suffix
+        yield ", ".join(operations)[: MAXIMUM_CHARACTERS - len(suffix)] + suffix
 
 
 def result_bytes(instruction: Instruction) -> int:
-    """Return the bytes of a collective's result on one device."""
+    """Return the bytes that a collective operation, such as `all-reduce`, returns on one device."""
     match = RESULT.search(instruction.line)
     if match is None:
         return 0
@@ -194,7 +193,7 @@ def _tuple_elements(tuple_type: str) -> list[str]:
 
 
 def _array_bytes(dtype: str, dimensions: str) -> int:
-    """Return the bytes of an array of a type such as `bf16`, with dimensions such as `2,3`."""
+    """Return the bytes of an array from HLO's text for its type, such as `bf16`, and dimensions, such as `2,3`."""
     # Types come from `SHAPE`, which matches only `pred` and names with digits, so `search` finds a width.
     bits = 8 if dtype == "pred" else int(WIDTH.search(dtype)[0])  # type: ignore[index]
     elements = math.prod(int(dimension) for dimension in dimensions.split(",") if dimension)
