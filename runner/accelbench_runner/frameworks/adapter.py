@@ -122,7 +122,7 @@ class Execution(ABC):
     def in_float64(self) -> "Adapter | None":
         """Return another, initialised adapter that computes in float64 and compiles as little as possible.
 
-        Do not use this adapter afterwards: the framework's settings change for the whole process. The default is None,
+        Run no programs with this adapter afterwards: the settings change for the whole process. The default is None,
         for a framework that cannot change its precision within a process.
         """
         return None
