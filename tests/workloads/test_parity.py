@@ -184,7 +184,7 @@ def test_no_check_accuses_a_workload_of_ours(asked: Asked, computed: Callable[[A
     units = (value_or_none(facts.dependence) or Dependence()).units or 0
     right = reference(asked, units, other_inputs=True)
     before = reference(asked, units)
-    reading = compare(right.in_form(read_outputs(directory, UNSEEN)), right, units)
+    reading = compare(right.to_compared_form(read_outputs(directory, UNSEEN)), right, units)
     unseen = UnseenReading(reading=reading, changes=not is_within_tolerance(before.values, right))
     record = LaunchRecord(
         variant=asked.use,

@@ -47,7 +47,7 @@ PRODUCTS = frozenset({"matmul", "dot", "vdot", "inner", "tensordot", "einsum"})
 COMPUTING_MODULES = ("numpy.linalg", "numpy.fft")
 """Modules whose functions compute in C."""
 PART_ELEMENTS = 2**18
-"""Number of elements that get noise at once, so that intermediate arrays take little memory."""
+"""Number of elements that get noise at once, so that temporary arrays take little memory."""
 TF32_DROPPED_BITS = 13
 """Bits by which a float32's fraction is longer than that of TF32."""
 _FRACTION_OF_HASH = 2.0**-52
@@ -65,7 +65,7 @@ def round_arrays(arrays: Arrays, precision: Precision) -> Arrays:
 
 
 def map_arrays(arrays: Arrays, convert: Callable[[Array], Array]) -> Arrays:
-    """Return the state and the batches with every array converted."""
+    """Return the state and the batches with every array converted by `convert`."""
     return Arrays(
         state={name: convert(array) for name, array in arrays.state.items()},
         batches=tuple({name: convert(array) for name, array in batch.items()} for batch in arrays.batches),
@@ -90,7 +90,7 @@ def round_array(array: Array, precision: Precision) -> Array:
 
 
 def _drop_bits(single: Array, count: int) -> Array:
-    """Round float32 numbers half to even, so that their last `count` bits are zero."""
+    """Round float32 numbers to a shorter fraction, half to even, so that their last `count` bits are zero."""
     bits = np.ascontiguousarray(single).view(np.uint32)
     # Adding almost half of the last remaining bit, or exactly half if that bit is set, and then cutting off the lower
     # bits rounds half to even.
@@ -110,18 +110,18 @@ def round_to_tf32(array: Array) -> Array:
 class Noisy(np.ndarray[Any, Any]):
     """Hold float64 or complex128 numbers; every NumPy operation on them rounds as a precision policy does.
 
-    With a `salt`, a result also moves up or down by up to one ulp. The move is a hash of the number and the salt, so
-    equal numbers stay equal and runs can be repeated.
+    With a `salt`, results also get noise: they move up or down by up to one ulp. The noise is a hash of the number and
+    the salt, so equal numbers stay equal and runs can be repeated.
     """
 
     precision: Precision = "float32"
     salt: int = 0
     """0: no noise."""
     ulps: float = 1.0
-    """Largest move, in ulp."""
+    """Largest noise, in ulp."""
 
     def __array_finalize__(self, other: Any) -> None:
-        """Copy the policy of the array that this one is made from; NumPy calls this for every new array."""
+        """Copy precision and noise from the array that this one is made from; NumPy calls this for every new array."""
         self.precision = getattr(other, "precision", "float32")
         self.salt = getattr(other, "salt", 0)
         self.ulps = getattr(other, "ulps", 1.0)
@@ -131,28 +131,29 @@ class Noisy(np.ndarray[Any, Any]):
 
         NumPy calls this in place of each ufunc of which an operand, or an array in `out`, is a `Noisy`.
         """
-        like = next(value for value in (*inputs, *(out or ())) if isinstance(value, Noisy))
-        operands = [like.round_constant(_plain(value)) for value in inputs]
-        if ufunc.__name__ in PRODUCTS and like.precision == "tf32":
+        # The first Noisy operand determines the policy; all of a program have the same.
+        noisy = next(value for value in (*inputs, *(out or ())) if isinstance(value, Noisy))
+        operands = [noisy.round_constant(_as_ordinary(value)) for value in inputs]
+        if ufunc.__name__ in PRODUCTS and noisy.precision == "tf32":
             operands = [_as_tf32(value) for value in operands]
         if out is not None:
-            kwargs["out"] = tuple(_plain(value) for value in out)
+            kwargs["out"] = tuple(_as_ordinary(value) for value in out)
         result = getattr(ufunc, method)(*operands, **kwargs)
         is_exact = ufunc.__name__ in EXACT_OPERATIONS
         if out is None:
-            return like.rounded(result, exact=is_exact)
+            return noisy.rounded(result, exact=is_exact)
         for array in out:
             if isinstance(array, Noisy):
-                _plain(array)[...] = like.rounded(_plain(array).copy(), exact=is_exact)
+                _as_ordinary(array)[...] = noisy.rounded(_as_ordinary(array).copy(), exact=is_exact)
         return out[0] if len(out) == 1 else out
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
         """Call a function of NumPy and round its result; NumPy calls this for functions that are no ufuncs."""
         if function.__name__ in PRODUCTS:  # written in C: no ufunc is called inside
-            operands = [_plain(value) for value in arguments]
+            operands = [_as_ordinary(value) for value in arguments]
             if self.precision == "tf32":
                 operands = [_as_tf32(value) for value in operands]
-            keywords = {name: _plain(value) for name, value in keywords.items()}
+            keywords = {name: _as_ordinary(value) for name, value in keywords.items()}
             return self.rounded(function(*operands, **keywords), exact=False)
         # Functions written in C, such as an FFT, compute without noise inside, so their results get it. Other functions
         # call ufuncs, which have given noise already, or only rearrange numbers.
@@ -160,16 +161,20 @@ class Noisy(np.ndarray[Any, Any]):
         return self.rounded(super().__array_function__(function, types, arguments, keywords), exact=is_exact)
 
     def round_constant(self, operand: Any) -> Any:
-        """Return a Python float rounded to a narrow type, as JAX does; unchanged in noisy runs, as in PyTorch."""
+        """Return an operand, rounded if it is a Python float, as JAX rounds constants to the type of the array.
+
+        PyTorch does not round them, and noisy runs stand for it: they leave constants unchanged. Other operands are
+        returned unchanged, and so is all that is not computed in a narrow type.
+        """
         if isinstance(operand, float) and self.precision in NARROW and not self.salt:
             return float(round_array(np.array(operand), self.precision))
         return operand
 
     def rounded(self, result: Any, *, exact: bool) -> Any:
-        """Return the result of an operation as a `Noisy` like this one: with noise if it has a salt, and rounded.
+        """Return the result of an operation as a `Noisy` with this array's policy, rounded and with noise.
 
-        `exact` results need no noise. Tuples and lists are rounded item by item; values that are no floating-point or
-        complex numbers are returned unchanged.
+        There is no noise without a salt, or if the result is `exact`. Tuples and lists are rounded item by item; values
+        that are no floating-point or complex numbers are returned unchanged.
         """
         if isinstance(result, tuple):
             parts = [self.rounded(part, exact=exact) for part in result]
@@ -178,7 +183,7 @@ class Noisy(np.ndarray[Any, Any]):
             return [self.rounded(part, exact=exact) for part in result]
         if not isinstance(result, np.ndarray | np.inexact):
             return result
-        array = _plain(np.asarray(result))
+        array = _as_ordinary(np.asarray(result))
         if array.dtype.kind not in "fc":
             return result
         array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False)
@@ -194,49 +199,49 @@ class Noisy(np.ndarray[Any, Any]):
     def _round(self, array: Array, *, exact: bool) -> Array:
         """Return numbers with noise, unless they are exact, and rounded if the policy's type is narrow."""
         if self.salt and not exact:
-            moved = move(array, self.salt, self.ulps * EPSILON[self.precision])
-            array = np.where(_needs_rounding(array, self.precision), moved, array)
+            with_noise = add_noise(array, self.salt, self.ulps * EPSILON[self.precision])
+            array = np.where(_needs_rounding(array, self.precision), with_noise, array)
         return round_array(array, self.precision) if self.precision in NARROW else array
 
 
 def _view(array: Array, like: Noisy) -> Noisy:
-    """Return the array as a `Noisy` with the policy of `like`; both share the numbers."""
+    """Return a view of the array as a `Noisy` with the precision and noise of `like`."""
     noisy = array.view(Noisy)
     noisy.precision, noisy.salt, noisy.ulps = like.precision, like.salt, like.ulps
     return noisy
 
 
-def _plain(value: Any) -> Any:
-    """Return a `Noisy` as an ordinary array that shares its numbers, also inside a list or a tuple."""
+def _as_ordinary(value: Any) -> Any:
+    """Return a view of a `Noisy` as an ordinary array, also inside a list or a tuple; other values unchanged."""
     if isinstance(value, Noisy):
         return value.view(np.ndarray)
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return type(value)(_plain(item) for item in value)
+        return type(value)(_as_ordinary(item) for item in value)
     return value
 
 
 def _needs_rounding(array: Array, precision: Precision) -> Array:
     """Return True for each number that the policy's type cannot hold; in float64, for each that is no integer."""
-    held = np.rint(array) if precision == "float64" else round_array(array, precision)
-    return np.asarray(held != array)
+    rounded = np.rint(array) if precision == "float64" else round_array(array, precision)
+    return np.asarray(rounded != array)
 
 
 def _as_tf32(value: Any) -> Any:
-    """Return an operand of a product as TF32 rounds it; other values than arrays of floats are returned unchanged."""
+    """Return an operand of a product rounded to TF32 if it is an array of floats; else return it unchanged."""
     return round_to_tf32(value) if isinstance(value, np.ndarray) and is_float(value) else value
 
 
-def move(array: Array, salt: int, step: float) -> Array:
-    """Move each number by between -`step` and `step` times its size, as a hash of the number and `salt` says."""
+def add_noise(array: Array, salt: int, step: float) -> Array:
+    """Move each number up or down by up to `step` times its size; a hash of the number and `salt` says how far."""
     if np.iscomplexobj(array):
         size = np.abs(array)
-        real_move, imaginary_move = _hashed(array.real, salt), _hashed(array.imag, salt + 1)
-        return np.asarray(array + step * size * (real_move + 1j * imaginary_move) / np.sqrt(2))
+        real_noise, imaginary_noise = _hashed(array.real, salt), _hashed(array.imag, salt + 1)
+        return np.asarray(array + step * size * (real_noise + 1j * imaginary_noise) / np.sqrt(2))
     return np.asarray(array * (1 + step * _hashed(array, salt)))
 
 
 def _hashed(array: Array, salt: int) -> Array:
-    """Return numbers from -1 to 1, each a hash of the array's number and `salt`."""
+    """Return a number from -1 to 1 for each number of the array: a hash of it and `salt`."""
     bits = np.ascontiguousarray(array, dtype=np.float64).view(np.uint64)
     with np.errstate(over="ignore"):  # the multiplications wrap around on purpose (the finaliser of splitmix64)
         mixed = (bits ^ np.uint64(salt)) * np.uint64(0x9E3779B97F4A7C15)

@@ -31,7 +31,7 @@ class CanonicalForm:
     Attributes:
         workload: The workload, which defines `canonical`.
         parameters: The case's parameters.
-        draw: Returns the arrays that the program started from, as the workload's `arrays` does.
+        draw: Returns the arrays that the program started from.
     """
 
     workload: Workload
@@ -40,16 +40,16 @@ class CanonicalForm:
 
     @property
     def function(self) -> str:
-        """Return where `canonical` is defined."""
+        """Return where `canonical` is defined, as `my_filter.py, line 12: Filter.canonical()`."""
         return location(self.workload.canonical)
 
     @cached_property
     def _inputs(self) -> Arrays:
-        """Return the arrays that the program started from; `canonical` cannot change them."""
+        """Return the arrays that the program started from, as views that `canonical` cannot write to."""
         return map_arrays(self.draw(), _read_only)
 
-    def of(self, outputs: NamedArrays) -> NamedArrays:
-        """Return the outputs in the form in which they are compared; raises CanonicalError."""
+    def apply(self, outputs: NamedArrays) -> NamedArrays:
+        """Return what `canonical` makes of the outputs, in float64; raises CanonicalError if it fails."""
         copies = {name: _in_float64(np.asarray(array)) for name, array in outputs.items()}
         try:
             with np.errstate(all="ignore"):
@@ -71,14 +71,14 @@ def _read_only(array: Array) -> Array:
 
 def _in_float64(array: Array) -> Array:
     """Return a copy in which floats are float64 and complex numbers complex128."""
-    wide = {"f": np.float64, "c": np.complex128}.get(array.dtype.kind, array.dtype)
-    return np.array(array, dtype=wide)
+    wide_type = {"f": np.float64, "c": np.complex128}.get(array.dtype.kind, array.dtype)
+    return np.array(array, dtype=wide_type)
 
 
 def canonical_form(
     case: Case, workload: Workload, parameters: Any, unseen_seed: int | None = None
 ) -> CanonicalForm | None:
-    """Return the form in which outputs of the workload are compared; None if they are compared as they are."""
+    """Return the canonical form in which outputs are compared; None if the workload defines none."""
     if not workload.has_canonical():
         return None
     return CanonicalForm(workload, parameters, partial(start_arrays, case, workload, parameters, unseen_seed))
@@ -92,15 +92,15 @@ class CanonicalProgram:
     form: CanonicalForm
 
     def exact(self, arrays: Arrays, units: int) -> NamedArrays:
-        """Return the outputs of `units` units of work in float64."""
-        return self.form.of(self.program.exact(arrays, units))
+        """Return the outputs after `units` units of work in float64, in canonical form."""
+        return self.form.apply(self.program.exact(arrays, units))
 
     def rounded(self, arrays: Arrays, units: int, precision: Precision) -> NamedArrays:
-        """Return the outputs that were computed in the policy's type."""
+        """Return the outputs that were computed in the policy's type, in canonical form; empty without any."""
         outputs = self.program.rounded(arrays, units, precision)
-        return self.form.of(outputs) if outputs else {}
+        return self.form.apply(outputs) if outputs else {}
 
     def noisy(self, arrays: Arrays, units: int, precision: Precision, salt: int, ulps: float) -> NamedArrays:
-        """Return the outputs that were computed with noise in every operation."""
+        """Return the outputs that were computed with noise in every operation, in canonical form; empty without any."""
         outputs = self.program.noisy(arrays, units, precision, salt, ulps)
-        return self.form.of(outputs) if outputs else {}
+        return self.form.apply(outputs) if outputs else {}

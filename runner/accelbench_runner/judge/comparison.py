@@ -15,13 +15,13 @@ from accelbench.launch.record import MISMATCH
 from accelbench.workload import Array
 from accelbench_runner.judge.arithmetic import EPSILON, SMALLEST, is_float
 from accelbench_runner.judge.expected import (
-    BULK_SCALES,
     CLASS_ELEMENTS,
-    ELEMENT_SCALES,
+    ELEMENT_LIMIT,
     MANY_ELEMENTS,
     MAXIMUM_CHANCE,
     MAXIMUM_CHOOSING_SHARE,
-    MAXIMUM_LEAPING_SHARE,
+    MAXIMUM_OUTLIER_SHARE,
+    MEDIAN_LIMIT,
     UNSEEN_CHOICES_FACTOR,
     Expected,
     each_class,
@@ -42,12 +42,12 @@ class ArrayComparison:
 
     Attributes:
         ratio: Largest error over its tolerance; above 1 the comparison failed. `MISMATCH` if no tolerance allows it.
-        detail: What differs, where and by how much, for people.
+        detail: Sentence for people about what differs, where and by how much.
         finite: False if NaN or infinity stands where it does not belong.
-        compared: False if right and wrong outputs look the same.
+        compared: False if nothing can be compared, as right and wrong outputs look the same.
         off: Number of elements outside of their tolerance.
         less_exact: True if few elements are off, and none by more than a rounding of the largest output.
-        scales: Largest error of a float, in scales.
+        scales: Largest error of a float, as a multiple of its rounding error.
     """
 
     ratio: float
@@ -60,7 +60,7 @@ class ArrayComparison:
 
     @property
     def severity(self) -> tuple[bool, float, bool]:
-        """Return a key by which the worst comparison is the largest: NaN and infinity first, then by `ratio`."""
+        """Return a sort key that is largest for the worst comparison: one with NaN or infinity, then by `ratio`."""
         return (not self.finite, self.ratio, self.compared)
 
 
@@ -71,7 +71,7 @@ def compare_array(name: str, output: Array, expected: Expected, after: str, *, n
         name: The output's name.
         output: The launch's numbers, with the shape of `expected.value`.
         expected: The reference's numbers, and their tolerances.
-        after: How much work was done, for people; empty or beginning with a space.
+        after: End of a sentence that says after how much work, such as ` after 3 steps`; it may be empty.
         non_finite: True if NaN and infinity may stand where the reference has them.
     """
     value = expected.value
@@ -98,9 +98,8 @@ def compare_array(name: str, output: Array, expected: Expected, after: str, *, n
 def _find_unexpected(output: Array, value: Array) -> Array:
     """Return where the output has NaN or infinity that its workload would have to declare, as an array of booleans.
 
-    Infinity in the places where the reference has it needs no declaration, as in masked log-probabilities. A NaN does,
-    and so does an output without any finite number: a program that computes nothing has these in common with its
-    reference.
+    Infinity where the reference has the same needs no declaration, as in masked log-probabilities. NaN does, and so
+    does an output without any finite number: even a program that computes nothing may agree with the reference there.
     """
     finite = np.isfinite(output)
     if not finite.any():
@@ -109,19 +108,25 @@ def _find_unexpected(output: Array, value: Array) -> Array:
 
 
 def _describe_non_finite(output: Array, expected: Expected, unexpected: Array, *, declared: bool) -> str:
-    """Describe the NaN and infinity where `unexpected` is True; `declared` if the workload declares them at all."""
+    """Describe the NaN and infinity where `unexpected` is True.
+
+    `declared` is True if the workload declares that its outputs may have them.
+    """
     count = f"in {int(unexpected.sum())} of {output.size}"
     value = expected.value
     is_as_in_reference = (np.isnan(output) & np.isnan(value)) | (np.isinf(output) & (output == value))
     if not declared and is_as_in_reference[unexpected].all():
-        kind = "NaN" if np.isnan(output[unexpected]).all() else "NaN or infinity"
-        return f"{kind} {count}, as in the reference; if it belongs there, declare it"
+        numbers = "NaN" if np.isnan(output[unexpected]).all() else "NaN or infinity"
+        return f"{numbers} {count}, as in the reference; if it belongs there, declare it"
     hint = FLOAT16_HINT if expected.precision == "float16" else ""
     return f"NaN or infinity {'elsewhere than the reference ' if declared else ''}{count}{hint}"
 
 
 def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> ArrayComparison:
-    """Compare floats by element, then by median; `error` has the absolute error of each element, in one dimension."""
+    """Compare each float with its tolerance, and medians of errors with theirs; report the worst of both.
+
+    `error` is the absolute error of each element of the flattened output; `after` says after how much work.
+    """
     tolerance = np.nan_to_num(expected.tolerance().ravel(), nan=0.0)
     with np.errstate(all="ignore"):
         ratios = np.nan_to_num(np.where(error > 0, error / tolerance, 0.0), nan=MISMATCH, posinf=MISMATCH)
@@ -129,36 +134,40 @@ def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> 
     medians = _compare_medians(name, error, expected, after)
     off = ratios > 1
     count = int(off.sum())
-    chose = count > 0 and _may_be_choices(error, off, expected)
-    worst = int(np.where(off, 0.0, ratios).argmax() if chose else ratios.argmax())  # choices are no errors
+    are_choices = count > 0 and _may_be_choices(error, off, expected)
+    worst = int(np.where(off, 0.0, ratios).argmax() if are_choices else ratios.argmax())  # choices are no errors
     ratio = max(float(ratios[worst]), medians.ratio)
     less_exact = ratio > 1 and _is_less_exact(error, off | medians.off, expected)
-    scales = min(float(ratios.max()) * ELEMENT_SCALES[expected.precision], MISMATCH)
+    scales = min(float(ratios.max()) * ELEMENT_LIMIT[expected.precision], MISMATCH)
     only_medians_are_off = ratios[worst] <= 1 < medians.ratio
     if only_medians_are_off:  # otherwise describe the worst element, which is easier to find
         return ArrayComparison(ratio, medians.detail, off=count, less_exact=less_exact, scales=scales)
     where = f"{name}{format_index(worst, expected.value)}"
     detail = f"{where} differs from the reference by {error[worst]:.{ERROR_DIGITS}g}{after}"
-    if chose:
+    if are_choices:
         detail += f"; {_elements(count)} of {error.size:,} choose otherwise, as in runs of the reference"
-    return ArrayComparison(ratio, detail, off=0 if chose else count, less_exact=less_exact, scales=scales)
+    return ArrayComparison(ratio, detail, off=0 if are_choices else count, less_exact=less_exact, scales=scales)
 
 
 def _may_be_choices(error: Array, off: Array, expected: Expected) -> bool:
-    """Return True if the elements that are `off` may be choices: few, and no farther off than a run of the reference.
+    """Return True if the elements that are `off` may be right choices, as a run of the reference made some too.
 
-    A correct program that rounds otherwise may choose the other of two almost equal numbers.
+    A correct program that rounds otherwise may choose the other of two almost equal numbers. It does so in few
+    elements, and none is farther off than the farthest choice of the reference.
     """
     choices = expected.choices
     return (
-        int(off.sum()) <= min(choices.allowed, MAXIMUM_CHOOSING_SHARE * error.size)
-        and choices.share <= MAXIMUM_LEAPING_SHARE
+        int(off.sum()) <= min(choices.maximum_new, MAXIMUM_CHOOSING_SHARE * error.size)
+        and choices.typical_share <= MAXIMUM_OUTLIER_SHARE
         and bool(np.all(error[off] <= choices.farthest))
     )
 
 
 def _is_less_exact(error: Array, off: Array, expected: Expected) -> bool:
-    """Return True if few elements are `off`, and none by much more than a rounding of the largest output."""
+    """Return True if the errors may come from a less exact algorithm: few elements are `off`, and none by much.
+
+    The limit of an error is a rounding of the largest output, or a few of them.
+    """
     size = np.abs(expected.value.astype(np.float64)).ravel()
     largest = float(size[np.isfinite(size)].max(initial=0.0))
     limit = LESS_EXACT_ULPS[expected.precision] * EPSILON[expected.precision] * largest
@@ -167,10 +176,12 @@ def _is_less_exact(error: Array, off: Array, expected: Expected) -> bool:
 
 @dataclass(frozen=True)
 class _Medians:
-    """Hold the largest median error of elements of like size, over its tolerance."""
+    """Hold how the median errors of elements of like size compare with their tolerance."""
 
     ratio: float
+    """Largest median error over its tolerance."""
     detail: str
+    """Sentence about the largest class that is beyond its tolerance; empty if there is none."""
     off: Array
     """True for each element of a class whose median is beyond its tolerance."""
 
@@ -180,7 +191,7 @@ def _compare_medians(name: str, error: Array, expected: Expected, after: str) ->
 
     `error` is the absolute error of each element of the flattened output. Classes of few elements are left out.
     """
-    scale = np.maximum(expected.scale.ravel(), SMALLEST[expected.precision])
+    rounding_error = np.maximum(expected.rounding_error.ravel(), SMALLEST[expected.precision])
     size = np.abs(expected.value.astype(np.float64)).ravel()
     worst_ratio, off = 0.0, np.zeros(error.shape, bool)
     largest_class_off: Array = np.zeros(0, int)
@@ -188,7 +199,8 @@ def _compare_medians(name: str, error: Array, expected: Expected, after: str) ->
         if len(positions) < CLASS_ELEMENTS:
             continue
         with np.errstate(all="ignore"):
-            ratio = float(np.nanmedian(error[positions] / scale[positions])) / BULK_SCALES[expected.precision]
+            median = float(np.nanmedian(error[positions] / rounding_error[positions]))
+            ratio = median / MEDIAN_LIMIT[expected.precision]
         worst_ratio = max(worst_ratio, min(ratio, MISMATCH))
         if ratio <= 1:
             continue
@@ -205,7 +217,7 @@ def _compare_medians(name: str, error: Array, expected: Expected, after: str) ->
 
 
 def _compare_integers(name: str, output: Array, error: Array, expected: Expected, after: str) -> ArrayComparison:
-    """Compare integers or booleans: they must be equal, or choices such as runs of the reference make too.
+    """Compare integers or booleans: they must equal the reference, except for choices as its own runs make them.
 
     `error` has the absolute error of each element of the flattened output; `after` says after how much work.
     """
@@ -214,18 +226,18 @@ def _compare_integers(name: str, output: Array, error: Array, expected: Expected
     count = int(off.sum())
     if not count:
         return ArrayComparison(0.0, f"{name} is equal to the reference{after}")
-    if choices.share > MAXIMUM_CHANCE:
+    if choices.typical_share > MAXIMUM_CHANCE:
         detail = (
-            f"{name}: one ulp of the inputs changes {choices.share:.0%} of these choices, so they are chance; export "
-            "the numbers that they are chosen by"
+            f"{name}: one ulp of the inputs changes {choices.typical_share:.0%} of these choices, so they are chance; "
+            "export the numbers that they are chosen by"
         )
         return ArrayComparison(0.0, detail, compared=False)
     flat = output.ravel().astype(np.float64)
     is_known_choice = np.zeros(size, bool)  # a run of the reference returned the same integer there
     is_known_choice[choices.positions[flat[choices.positions] == choices.values]] = True
     new_count = int((off & ~is_known_choice).sum())
-    maximum_new = choices.allowed + int(choices.most > 0 and size >= MANY_ELEMENTS)
-    maximum = max(MAXIMUM_CHOOSING_SHARE * size, UNSEEN_CHOICES_FACTOR * choices.most)
+    maximum_new = choices.maximum_new + int(choices.most_changed > 0 and size >= MANY_ELEMENTS)
+    maximum = max(MAXIMUM_CHOOSING_SHARE * size, UNSEEN_CHOICES_FACTOR * choices.most_changed)
     if new_count <= maximum_new and count <= maximum and float(error.max()) <= choices.farthest:
         detail = f"{_elements(count)} of {size:,} of {name} choose otherwise, as in runs of the reference{after}"
         return ArrayComparison(0.0, detail)
@@ -237,7 +249,7 @@ def _compare_integers(name: str, output: Array, error: Array, expected: Expected
 
 
 def _elements(count: int) -> str:
-    """Format a number of elements, such as `1,200 elements`."""
+    """Format a count of elements, such as `1 element` or `1,200 elements`."""
     return "1 element" if count == 1 else f"{count:,} elements"
 
 

@@ -35,11 +35,11 @@ EXPLANATIONS: tuple[Callable[[Difference], str], ...] = (
     values.explain_equal_errors,
     values.explain_saturation,
 )
-"""Explanations of numbers in the right shape, the surest first. Each returns an empty string if it does not hold."""
+"""Explanations of an output of the right shape, the surest first. Each returns an empty text if it does not apply."""
 
 
 def diagnose(difference: Difference) -> str:
-    """Return the first explanation of the difference that holds in all numbers; empty if none does."""
+    """Return the first explanation of the difference that holds for all numbers; empty if there is none."""
     output, expected = difference.output, difference.expected
     if max(output.size, expected.size) > MAXIMUM_SIZE or min(output.size, expected.size) == 0:
         return ""
@@ -56,28 +56,28 @@ def diagnose(difference: Difference) -> str:
 
 
 def explain_non_finite(difference: Difference) -> str:
-    """Describe where only one side has NaN or infinity; return an empty string if both have it in the same places."""
-    output, expected = difference.output, difference.floats
-    unlike = np.isfinite(output) != np.isfinite(expected)
-    if not unlike.any():
+    """Explain NaN and infinity that either the output or the reference has, but not both; empty if there is none."""
+    output, expected = difference.output, difference.expected_floats
+    is_unlike = np.isfinite(output) != np.isfinite(expected)
+    if not is_unlike.any():
         return ""
-    place = np.unravel_index(int(unlike.argmax()), unlike.shape)
+    first_index = np.unravel_index(int(is_unlike.argmax()), is_unlike.shape)
     sentence = (
-        f"{int(unlike.sum()):,} of {expected.size:,} numbers are {_describe_kinds(output[unlike])} where the reference "
-        f"has {_describe_kinds(expected[unlike])}"
+        f"{int(is_unlike.sum()):,} of {expected.size:,} numbers are {_name_classes(output[is_unlike])} where the "
+        f"reference has {_name_classes(expected[is_unlike])}"
     )
-    if np.isinf(output[place]) and abs(expected[place]) > LARGEST_FLOAT32:
+    if np.isinf(output[first_index]) and abs(expected[first_index]) > LARGEST_FLOAT32:
         return f"{sentence}: float32 ends at {LARGEST_FLOAT32:.1e}; use smaller numbers, or precision float64"
-    # Look for special inputs as if True and False were the outputs, and False were right everywhere.
-    nowhere = np.zeros_like(unlike)
-    where = Difference(difference.name, unlike, expected=nowhere, tolerance=nowhere, inputs=difference.inputs)
-    special = places.explain_special_inputs(where) or _find_skipped(difference)
+    # Look for special inputs as if the outputs were True in these places, and False were right everywhere.
+    all_false = np.zeros_like(is_unlike)
+    where = Difference(difference.name, is_unlike, expected=all_false, tolerance=all_false, inputs=difference.inputs)
+    special = places.explain_special_inputs(where) or _explain_skipped_nan(difference)
     return f"{sentence}; {special}" if special else sentence
 
 
-def _find_skipped(difference: Difference) -> str:
-    """Say which input has NaN that the reference skips, as its outputs are finite; empty if there is none."""
-    if not np.isfinite(difference.floats).all():
+def _explain_skipped_nan(difference: Difference) -> str:
+    """Explain by an input whose NaN the reference skips, as its own output is finite; empty if there is none."""
+    if not np.isfinite(difference.expected_floats).all():
         return ""
     for name, array in difference.inputs.items():
         if array.dtype.kind == "f" and np.isnan(array).any():
@@ -85,12 +85,12 @@ def _find_skipped(difference: Difference) -> str:
     return ""
 
 
-def _describe_kinds(numbers: Any) -> str:
-    """Describe numbers by kind, as `NaN or infinity`, `-infinity` or `finite numbers`."""
-    kinds = {
+def _name_classes(numbers: Any) -> str:
+    """Name the classes of floats that occur among numbers, such as `NaN or infinity` or `finite numbers`."""
+    members = {
         "NaN": np.isnan(numbers),
         "infinity": np.isposinf(numbers),
         "-infinity": np.isneginf(numbers),
         "finite numbers": np.isfinite(numbers),
     }
-    return " or ".join(words for words, found in kinds.items() if np.any(found))
+    return " or ".join(name for name, is_member in members.items() if np.any(is_member))

@@ -6,7 +6,7 @@ from itertools import combinations, permutations
 import numpy as np
 
 from accelbench.workload import Array
-from accelbench_runner.judge.diagnosis_of_values import fix_in_canonical
+from accelbench_runner.judge.diagnosis_of_values import advise_canonical
 from accelbench_runner.judge.difference import SLACK_ULPS, Difference
 
 MAXIMUM_AXES = 4
@@ -32,18 +32,18 @@ MAXIMUM_CHANCE = 1e-3
 
 
 def explain_shape(difference: Difference) -> str:
-    """Explain an output of the wrong shape, if it has the right numbers; else return an empty string."""
+    """Explain an output that has the right numbers in a wrong shape; empty if the numbers are others."""
     output, expected = difference.output, difference.expected
     for axes in _axis_orders(output):
-        if difference.explained_by(np.transpose(output, axes)):
+        if difference.is_corrected_by(np.transpose(output, axes)):
             return f"the numbers are right if its axes are put in the order {axes}: transpose it"
-    if output.size == expected.size and difference.explained_by(output.reshape(expected.shape)):
+    if output.size == expected.size and difference.is_corrected_by(output.reshape(expected.shape)):
         return f"the numbers are right: reshape or squeeze it to {expected.shape}"
-    return _explain_part(difference)
+    return _explain_slice(difference)
 
 
-def _explain_part(difference: Difference) -> str:
-    """Explain an output that is a part of the right one along one axis, or that has the right one as such a part."""
+def _explain_slice(difference: Difference) -> str:
+    """Explain an output that is a slice of the right one along one axis, or the reverse; empty if neither holds."""
     output, expected = difference.output, difference.expected
     if output.ndim != expected.ndim:
         return ""
@@ -54,56 +54,56 @@ def _explain_part(difference: Difference) -> str:
     length, expected_length = output.shape[axis], expected.shape[axis]
     shorter, missing = min(length, expected_length), abs(length - expected_length)
     for start in range(min(missing, MAXIMUM_OFFSETS) + 1):
-        # Take a part of the longer array that is as long as the shorter one.
-        places = np.arange(start, start + shorter)
+        # Take a slice of the longer array that is as long as the shorter one.
+        positions = np.arange(start, start + shorter)
         part, right = output, expected
         tolerance = np.broadcast_to(difference.tolerance, expected.shape)
         if expected_length > shorter:
-            right, tolerance = expected.take(places, axis), tolerance.take(places, axis)
+            right, tolerance = expected.take(positions, axis), tolerance.take(positions, axis)
         else:
-            part = output.take(places, axis)
-        if shorter and Difference(difference.name, part, right, tolerance, difference.epsilon).explained_by(part):
-            words = "the reference has" if expected_length > length else "it has"
+            part = output.take(positions, axis)
+        if shorter and Difference(difference.name, part, right, tolerance, difference.epsilon).is_corrected_by(part):
+            longer_has = "the reference has" if expected_length > length else "it has"
             return (
-                f"the numbers at {start} to {start + shorter - 1} along axis {axis} agree, and {words} "
+                f"the numbers at {start} to {start + shorter - 1} along axis {axis} agree, and {longer_has} "
                 f"{missing} more along it"
             )
     return ""
 
 
 def _axis_orders(array: Array) -> Iterator[tuple[int, ...]]:
-    """Yield the orders of an array's axes, without the order that it has."""
+    """Yield all other orders of an array's axes, for `np.transpose`; nothing if it has too many axes."""
     if array.ndim <= MAXIMUM_AXES:
         identity = tuple(range(array.ndim))
         yield from (axes for axes in permutations(identity) if axes != identity)
 
 
 def explain_layout(difference: Difference) -> str:
-    """Explain numbers in another order of axes, or along an axis in reverse order; empty if they are not."""
+    """Explain right numbers that are transposed, reversed along an axis or laid out by column; empty if they are not."""
     output = difference.output
     for axes in _axis_orders(output):
-        if difference.explained_by(np.transpose(output, axes)):
+        if difference.is_corrected_by(np.transpose(output, axes)):
             is_matrix = output.ndim == 2  # noqa: PLR2004 - a matrix has one other order
             return "it is transposed" if is_matrix else f"its axes are exchanged: it is right in the order {axes}"
     for axis in range(output.ndim):
         flipped = np.flip(output, axis)
-        if difference.explained_by(flipped):
+        if difference.is_corrected_by(flipped):
             return f"it is in reverse order along axis {axis}: ascending on one side, descending on the other"
-        flipped_with_right_signs = np.abs(flipped) * np.sign(difference.floats)
-        if output.dtype.kind in "if" and difference.explained_by(flipped_with_right_signs):
+        flipped_with_right_signs = np.abs(flipped) * np.sign(difference.expected_floats)
+        if output.dtype.kind in "if" and difference.is_corrected_by(flipped_with_right_signs):
             return (
                 f"it is in reverse order along axis {axis}, and differs by sign besides. If a vector's sign is free, "
-                f"as that of an eigenvector is, {fix_in_canonical('order and sign')}"
+                f"as that of an eigenvector is, {advise_canonical('order and sign')}"
             )
-    if output.ndim and difference.explained_by(np.fft.fftshift(output)):
+    if output.ndim and difference.is_corrected_by(np.fft.fftshift(output)):
         return "its halves are exchanged, as by fftshift"
-    if difference.explained_by(output.ravel(order="F").reshape(difference.expected.shape)):
+    if difference.is_corrected_by(output.ravel(order="F").reshape(difference.expected.shape)):
         return "the numbers are laid out column by column, not row by row: look at the reshape"
     return ""
 
 
 def explain_shift(difference: Difference) -> str:
-    """Explain numbers that stand one place away along an axis, rotated or shifted; empty if they do not."""
+    """Explain numbers that are off by one place along an axis, rotated or shifted; empty if they are not."""
     for axis, length in enumerate(difference.expected.shape):
         before = (slice(None),) * axis
         without_first, without_last = (*before, slice(1, length)), (*before, slice(0, length - 1))
@@ -111,26 +111,26 @@ def explain_shift(difference: Difference) -> str:
             (1, without_first, without_last, "earlier"),
             (-1, without_last, without_first, "later"),
         ):
-            if difference.explained_by(np.roll(difference.output, shift, axis)):
+            if difference.is_corrected_by(np.roll(difference.output, shift, axis)):
                 return f"it is rotated by one place along axis {axis}"
             wrong = difference.wrong[right_places]
             if wrong.size < MINIMUM_OVERLAP or not wrong.any():
                 continue
-            apart = np.abs(difference.output[output_places] - difference.floats[right_places])
+            apart = np.abs(difference.output[output_places] - difference.expected_floats[right_places])
             if np.all(apart <= difference.allowed[right_places]):
                 return f"it is shifted by one along axis {axis}: each number stands one place {direction}"
     return ""
 
 
 def explain_order(difference: Difference) -> str:
-    """Explain the same numbers in another order, along an axis or anywhere; empty if they are other numbers."""
+    """Explain the right numbers in another order, along an axis or anywhere; empty if the numbers are others."""
     if difference.expected.ndim == 0:
         return ""
     for axis in reversed(range(difference.expected.ndim)):
         if _has_same_numbers(difference, axis):
             return (
                 f"along axis {axis}, it holds the same numbers in another order. If the order is free, "
-                f"{fix_in_canonical('it')}, as by sorting, or return what the order does not change"
+                f"{advise_canonical('it')}, as by sorting, or return what the order does not change"
             )
     if _has_same_numbers(difference, None):
         return "it holds the same numbers at other places: look at its reshapes and transpositions"
@@ -139,29 +139,30 @@ def explain_order(difference: Difference) -> str:
 
 def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
     """Return True if both sides are equal after sorting along `axis`, or after sorting all numbers if it is None."""
-    sums_apart = np.abs(difference.output.sum(axis, dtype=np.float64) - difference.floats.sum(axis))
+    sums_apart = np.abs(difference.output.sum(axis, dtype=np.float64) - difference.expected_floats.sum(axis))
     if np.any(sums_apart > difference.allowed.sum(axis)):  # the same numbers have the same sum
         return False
-    order = np.argsort(difference.floats, axis)
+    order = np.argsort(difference.expected_floats, axis)
     if axis is None:
-        allowed, right = difference.allowed.ravel()[order], difference.floats.ravel()[order]
+        allowed, right = difference.allowed.ravel()[order], difference.expected_floats.ravel()[order]
     else:
         allowed = np.take_along_axis(difference.allowed, order, axis)
-        right = np.take_along_axis(difference.floats, order, axis)
+        right = np.take_along_axis(difference.expected_floats, order, axis)
     return bool(np.all(np.abs(np.sort(difference.output.astype(np.float64), axis) - right) <= allowed))
 
 
 def explain_ties(difference: Difference) -> str:
-    """Explain indices that differ from the right ones but select equal values, as of argsort, argmax or top-k."""
-    if not difference.is_whole or difference.expected.dtype.kind == "b":
+    """Explain indices, as of argsort or argmax, that select values equal to those of the right indices; else empty."""
+    if not difference.holds_integers or difference.expected.dtype.kind == "b":
         return ""
     for name, values in difference.inputs.items():
         for axis in range(values.ndim):
-            ours, right = _pick(values, difference.output, axis), _pick(values, difference.expected, axis)
-            if ours is None or right is None:
+            selected = _select(values, difference.output, axis)
+            right = _select(values, difference.expected, axis)
+            if selected is None or right is None:
                 continue
-            if np.all(np.abs(ours - right) <= SLACK_ULPS * difference.epsilon * np.abs(right)):
-                equal = "equal" if np.array_equal(ours, right) else "equal but for rounding"
+            if np.all(np.abs(selected - right) <= SLACK_ULPS * difference.epsilon * np.abs(right)):
+                equal = "equal" if np.array_equal(selected, right) else "equal but for rounding"
                 return (
                     f"the indices differ where values of {name} are {equal}: such ties may come in any order. "
                     "Sort with stable=True, or write canonical(), which is given the outputs of both sides before they "
@@ -170,16 +171,16 @@ def explain_ties(difference: Difference) -> str:
     return ""
 
 
-def _pick(values: Array, indices: Array, axis: int) -> "Array | None":
-    """Return as float64 the `values` that `indices` select along `axis`; None if they cannot be indices along it."""
+def _select(values: Array, indices: Array, axis: int) -> "Array | None":
+    """Return the `values` that `indices` select along `axis`, as float64; None if these cannot be indices along it."""
     if indices.ndim == 0 and axis == 0:
         values = values.ravel()
     elif indices.ndim == values.ndim - 1:  # as argmax returns them
         indices = np.expand_dims(indices, axis)
-    other_axes = [place for place in range(values.ndim) if place != axis]
+    other_axes = [other for other in range(values.ndim) if other != axis]
     if indices.ndim == 0:
         indices = indices.reshape(1)
-    if indices.ndim != values.ndim or any(indices.shape[place] != values.shape[place] for place in other_axes):
+    if indices.ndim != values.ndim or any(indices.shape[other] != values.shape[other] for other in other_axes):
         return None
     if not indices.size or indices.min() < 0 or indices.max() >= values.shape[axis]:
         return None
@@ -187,7 +188,10 @@ def _pick(values: Array, indices: Array, axis: int) -> "Array | None":
 
 
 def explain_special_inputs(difference: Difference) -> str:
-    """Explain by numbers that are wrong only where an input is special: at one of a few values, or at equal values."""
+    """Explain an output that is wrong only where an input has special values; empty if it is not.
+
+    Special are a few values, such as the bounds of a clamp, and values that occur more than once, such as equal maxima.
+    """
     wrong = difference.wrong
     count = int(wrong.sum())
     if count > MAXIMUM_SPECIAL_SHARE * wrong.size:
@@ -196,29 +200,29 @@ def explain_special_inputs(difference: Difference) -> str:
         if values.shape != wrong.shape:
             continue
         special = np.unique(values[wrong])  # NaN counts as one value
-        has_special_value = special.size <= MAXIMUM_SPECIAL and _is_no_accident(_find(values, special), wrong)
+        has_special_value = special.size <= MAXIMUM_SPECIAL and _accounts_for(_is_among(values, special), wrong)
         if has_special_value and special.size == 1:
             return _describe_special(name, values, special, count)
-        if any(_is_no_accident(places, wrong) for places in _ties_of_extremes(values)):
+        if any(_accounts_for(places, wrong) for places in _ties_of_extremes(values)):
             return f"it differs only where {name} has several equal maxima or minima: frameworks treat ties differently"
         if has_special_value:
             return _describe_special(name, values, special, count)
-        _, places, occurrences = np.unique(values, return_inverse=True, return_counts=True)
-        occurs_again = (occurrences > 1)[places].reshape(values.shape)
-        if _is_no_accident(occurs_again, wrong):
+        _, indices_of_unique, occurrences = np.unique(values, return_inverse=True, return_counts=True)
+        occurs_again = (occurrences > 1)[indices_of_unique].reshape(values.shape)
+        if _accounts_for(occurs_again, wrong):
             return f"it differs only where {name} has equal values: frameworks may treat ties differently"
     return ""
 
 
-def _find(values: Array, special: Array) -> Array:
-    """Return where `values` are among `special`, which may contain NaN, as an array of booleans."""
+def _is_among(values: Array, special: Array) -> Array:
+    """Return an array of booleans: True where a value is one of `special`, which may contain NaN."""
     return np.asarray(np.isin(values, special) | (np.isnan(values) & np.isnan(special).any()))
 
 
 def _describe_special(name: str, values: Array, special: Array, count: int) -> str:
-    """Say that `count` numbers are wrong, all of them where the input `name` is one of `special`.
+    """Return a sentence about `count` wrong numbers, all where the input `name` has one of the values `special`.
 
-    `values` is the input.
+    `values` are all numbers of the input.
     """
     named = " or ".join(f"{value:g}" if value else "exactly 0" for value in special).replace("nan", "NaN")
     has_kinks = values.dtype.kind == "f" and not np.isnan(special).any()
@@ -226,30 +230,32 @@ def _describe_special(name: str, values: Array, special: Array, count: int) -> s
 
 
 def _ties_of_extremes(values: Array) -> Iterator[Array]:
-    """Yield arrays of booleans: True where one of several equal maxima or minima is, along an axis or in the array."""
+    """Yield arrays of booleans: True at maxima, or minima, that occur several times along an axis or in the array."""
     for axis in (None, *range(values.ndim)):
         for extreme in (np.max, np.min):
             places = values == extreme(values, axis=axis, keepdims=True)
             yield places & (places.sum(axis=axis, keepdims=True) > 1)
 
 
-def _is_no_accident(places: Array, wrong: Array) -> bool:
-    """Return True if `wrong` is True only where `places` is, and chance would hardly have put so many errors there."""
-    probability = float(np.mean(places)) ** int(wrong.sum())
-    return not np.any(wrong & ~places) and probability < MAXIMUM_CHANCE
+def _accounts_for(places: Array, wrong: Array) -> bool:
+    """Return True if all wrong numbers are in `places`, and too many to be there by accident; both are booleans."""
+    if np.any(wrong & ~places):
+        return False
+    probability_of_accident = float(np.mean(places)) ** int(wrong.sum())
+    return probability_of_accident < MAXIMUM_CHANCE
 
 
 def explain_edges(difference: Difference) -> str:
-    """Explain numbers that are wrong only near the ends of one or two axes; empty if others are wrong too."""
+    """Explain an output that is wrong only near the ends of one or two axes; empty if it is wrong elsewhere too."""
     shape = difference.expected.shape
     long_axes = [axis for axis, length in enumerate(shape) if length >= MINIMUM_WITH_EDGES]
     for axes in (*combinations(long_axes, 1), *combinations(long_axes, 2)):
-        edge = np.zeros(shape, dtype=bool)
+        is_edge = np.zeros(shape, dtype=bool)
         for axis in axes:
-            edge_from_first = np.moveaxis(edge, axis, 0)  # a view, so that writing to it changes `edge`
+            view = np.moveaxis(is_edge, axis, 0)  # writing to the view changes `is_edge`
             width = max(1, int(MAXIMUM_EDGE_SHARE * shape[axis]))
-            edge_from_first[:width] = edge_from_first[-width:] = True
-        if _is_no_accident(edge, difference.wrong):
+            view[:width] = view[-width:] = True
+        if _accounts_for(is_edge, difference.wrong):
             named = " and ".join(f"axis {axis}" for axis in axes)
             return f"it differs only near the ends of {named}: look at the padding, or at the first and last steps"
     return ""

@@ -27,7 +27,7 @@ FACTORS = {
     2 * math.pi: "angular frequency on one side, frequency on the other",
     math.sqrt(2): "",
 }
-"""Factors with a usual cause."""
+"""Factors with a usual cause, and the cause; empty for factors with several."""
 RELATIONS: dict[str, Callable[[Array], Array]] = {
     "the square of": np.square,
     "the square root of": np.sqrt,
@@ -39,18 +39,19 @@ RELATIONS: dict[str, Callable[[Array], Array]] = {
 """Functions of the right numbers that a wrong program may return."""
 
 
-def fix_in_canonical(freedom: str) -> str:
-    """Return the advice to make outputs unique in `canonical`; `freedom` is what right outputs may differ in."""
+def advise_canonical(ambiguity: str) -> str:
+    """Return the advice to write `canonical`, which removes an ambiguity of right outputs, such as `the sign`."""
     return (
-        f"write canonical(), which is given the outputs of both sides before they are compared, and fix {freedom} in it"
+        "write canonical(), which is given the outputs of both sides before they are compared, and fix "
+        f"{ambiguity} in it"
     )
 
 
-def wrapped_bits(difference: Difference) -> int:
-    """Return the width of the integers that overflowed; 0 if none did."""
-    if not difference.is_whole or difference.output.shape != difference.expected.shape:
+def overflowed_bits(difference: Difference) -> int:
+    """Return the width in bits at which the output's integers overflowed; 0 if they did not."""
+    if not difference.holds_integers or difference.output.shape != difference.expected.shape:
         return 0
-    # If these differences overflow 64 bits, they are still multiples of the same smaller powers of two.
+    # An integer that overflows n bits is off by a multiple of 2**n. This holds even if the subtraction overflows too.
     apart = difference.output.astype(np.int64) - difference.expected.astype(np.int64)
     smallest, largest = int(difference.output.min()), int(difference.output.max())
     for bits in WRAPPING_BITS:
@@ -63,7 +64,7 @@ def wrapped_bits(difference: Difference) -> int:
 
 def explain_overflow(difference: Difference) -> str:
     """Explain integers that are off by a multiple of a power of two; empty if they are not."""
-    bits = wrapped_bits(difference)
+    bits = overflowed_bits(difference)
     if not bits:
         return ""
     wider = "floats; in precision float64, JAX has 64-bit integers" if bits == 32 else "a wider type"  # noqa: PLR2004
@@ -75,48 +76,52 @@ def explain_sign(difference: Difference) -> str:
     output, expected = difference.output, difference.expected
     if output.dtype.kind in "bu" or expected.dtype.kind in "bu":
         return ""
-    if difference.explained_by(-output):
+    if difference.is_corrected_by(-output):
         return "every number has the opposite sign"
-    with_right_signs = np.abs(output.astype(np.float64)) * np.where(difference.floats < 0, -1.0, 1.0)
-    if not difference.explained_by(with_right_signs):
+    with_right_signs = np.abs(output.astype(np.float64)) * np.where(difference.expected_floats < 0, -1.0, 1.0)
+    if not difference.is_corrected_by(with_right_signs):
         return ""
     count = int(difference.wrong.sum())
     return (
         f"the outputs differ by sign alone, in {count:,} of {expected.size:,} elements. If a vector's sign is free, as "
-        f"that of an eigenvector or a singular vector is, {fix_in_canonical('the sign')}"
+        f"that of an eigenvector or a singular vector is, {advise_canonical('the sign')}"
     )
 
 
 def explain_phase(difference: Difference) -> str:
-    """Explain complex numbers that are right but for their phase. The last axis has the real and the imaginary part."""
-    output, expected = difference.output.astype(np.float64), difference.floats
-    if difference.is_whole or not difference.varies or expected.shape[-1] != 2:  # noqa: PLR2004 - real and imaginary
+    """Explain complex numbers that are right but for their phase; empty if they are not.
+
+    An output holds complex numbers as pairs of real and imaginary part, along its last axis.
+    """
+    output, expected = difference.output.astype(np.float64), difference.expected_floats
+    if difference.holds_integers or not difference.varies or expected.shape[-1] != 2:  # noqa: PLR2004 - real and imaginary
         return ""
     right_size = np.hypot(expected[..., :1], expected[..., 1:])
     right_phase = np.divide(expected, right_size, out=np.zeros_like(expected), where=right_size > 0)
     output_size = np.hypot(output[..., :1], output[..., 1:])
-    if not difference.explained_by(right_phase * output_size):
+    if not difference.is_corrected_by(right_phase * output_size):
         return ""
     return (
         "as complex numbers, the outputs differ by phase alone. If a vector's phase is free, as that of an eigenvector "
-        f"is, {fix_in_canonical('the phase')}"
+        f"is, {advise_canonical('the phase')}"
     )
 
 
 def explain_labels(difference: Difference) -> str:
-    """Explain integers that are the right ones under other names, such as labels of clusters; empty if they are not."""
-    if not difference.is_whole or difference.expected.dtype.kind == "b":
+    """Explain integers that are labels, as of clusters, and right but for their names; empty if they are not."""
+    if not difference.holds_integers or difference.expected.dtype.kind == "b":
         return ""
     elements = np.stack([difference.output.ravel(), difference.expected.ravel()]).astype(np.int64)
-    ours, right = np.unique(elements, axis=1)  # each pair of an output's integer and the right one, once
-    count = ours.size
-    is_one_to_one = count == np.unique(ours).size == np.unique(right).size
+    # Keep each pair of an output's label and the right one once.
+    output_labels, right_labels = np.unique(elements, axis=1)
+    count = output_labels.size
+    is_one_to_one = count == np.unique(output_labels).size == np.unique(right_labels).size
     # Integers that hardly ever repeat have other names by chance.
     if count < 2 or not is_one_to_one or count * MINIMUM_PER_LABEL > difference.expected.size:  # noqa: PLR2004
         return ""
     return (
         f"its {count:,} different values are those of the reference under other names. If names are free, as those of "
-        f"clusters are, {fix_in_canonical('their order')}, such as that of their first appearance"
+        f"clusters are, {advise_canonical('their order')}, such as that of their first appearance"
     )
 
 
@@ -130,8 +135,8 @@ def explain_constant(difference: Difference) -> str:
 
 def explain_whole_numbers(difference: Difference) -> str:
     """Explain fractions that were cut or rounded to whole numbers; empty if they were not."""
-    output, expected = difference.output.astype(np.float64), difference.floats
-    if difference.is_whole or np.any(output != np.rint(output)) or np.all(expected == np.rint(expected)):
+    output, expected = difference.output.astype(np.float64), difference.expected_floats
+    if difference.holds_integers or np.any(output != np.rint(output)) or np.all(expected == np.rint(expected)):
         return ""
     if np.any(np.abs(output - expected) > 1):
         return ""
@@ -139,23 +144,24 @@ def explain_whole_numbers(difference: Difference) -> str:
 
 
 def explain_factor(difference: Difference) -> str:
-    """Explain numbers that are all multiples of the right ones by one factor; empty if they are not."""
-    output, expected = difference.output.astype(np.float64), difference.floats
-    squares = float(np.sum(np.square(expected)))
-    if not 0 < squares < math.inf:
+    """Explain numbers that are the right ones times the same factor; empty if they are not."""
+    output, expected = difference.output.astype(np.float64), difference.expected_floats
+    sum_of_squares = float(np.sum(np.square(expected)))
+    if not 0 < sum_of_squares < math.inf:
         return ""
-    factor = float(np.sum(output * expected)) / squares  # least squares
-    if not factor or not math.isfinite(factor) or not difference.explained_by(output / factor):
+    factor = float(np.sum(output * expected)) / sum_of_squares  # the least-squares fit
+    if not factor or not math.isfinite(factor) or not difference.is_corrected_by(output / factor):
         return ""
     cause = _cause_of_factor(abs(factor), difference)
     # One number is always a multiple of another, so it needs a factor with a known cause.
     if cause is None and not difference.varies:
         return ""
-    return f"every number is {_format_factor(factor)} times the reference's{f': {cause}' if cause else ''}"
+    sentence = f"every number is {_format_factor(factor)} times the reference's"
+    return f"{sentence}: {cause}" if cause else sentence
 
 
 def _format_factor(factor: float) -> str:
-    """Format a factor: `0.015625 (1/64)`, `1.5`, `1.00402`."""
+    """Format a factor as a fraction if it is 1 over an integer, such as `1/64`, or else as `1.5` or `1.00402`."""
     inverse = 1 / factor
     if abs(inverse) > 1 and math.isclose(inverse, round(inverse), rel_tol=1e-4):
         return f"1/{round(inverse)}" if factor > 0 else f"-1/{round(-inverse)}"
@@ -163,28 +169,31 @@ def _format_factor(factor: float) -> str:
 
 
 def _cause_of_factor(factor: float, difference: Difference) -> str | None:
-    """Return the usual cause of a positive factor, empty if it needs no words; None if it has no usual cause."""
+    """Return the usual cause of a positive factor between the two sides; None if it has no usual cause.
+
+    The cause is empty for a factor that occurs often, but for many reasons, such as 2.
+    """
     precision = max(1e-6, 8 * difference.epsilon)
 
     def is_close(value: float) -> bool:
-        """Return True if the factor is `value` or its inverse, which is the same mistake on the other side."""
+        """Return True if the factor is about `value` or its inverse: either side may have made the mistake."""
         return math.isclose(factor, value, rel_tol=precision) or math.isclose(factor, 1 / value, rel_tol=precision)
 
-    for size in sorted(difference.sizes):
-        if is_close(size) and size > 2:  # noqa: PLR2004 - 2 has other causes too
-            return f"a sum on one side, a mean over {size:,} on the other"
-        if is_close(size / (size - 1)):
+    for length in sorted(difference.possible_sum_lengths):
+        if is_close(length) and length > 2:  # noqa: PLR2004 - 2 has other causes too
+            return f"a sum on one side, a mean over {length:,} on the other"
+        if is_close(length / (length - 1)):
             return (
-                f"n = {size:,} on one side, n - 1 on the other, as in a variance without and with Bessel's correction "
-                "(correction=0, ddof=0)"
-            )
-        if is_close(math.sqrt(size / (size - 1))):
-            return (
-                f"the square root of n = {size:,} or of n - 1, as in a standard deviation without and with Bessel's "
+                f"n = {length:,} on one side, n - 1 on the other, as in a variance without and with Bessel's "
                 "correction (correction=0, ddof=0)"
             )
-        if is_close(math.sqrt(size)) and size > 4:  # noqa: PLR2004 - its root is 2, which has other causes too
-            return f"one side divides by the square root of {size:,}, as norm='ortho' or an attention's scale does"
+        if is_close(math.sqrt(length / (length - 1))):
+            return (
+                f"the square root of n = {length:,} or of n - 1, as in a standard deviation without and with Bessel's "
+                "correction (correction=0, ddof=0)"
+            )
+        if is_close(math.sqrt(length)) and length > 4:  # noqa: PLR2004 - its root is 2, which has other causes too
+            return f"one side divides by the square root of {length:,}, as norm='ortho' or an attention's scale does"
     for value, cause in FACTORS.items():
         if is_close(value):
             return cause
@@ -193,56 +202,59 @@ def _cause_of_factor(factor: float, difference: Difference) -> str | None:
 
 def explain_offset(difference: Difference) -> str:
     """Explain numbers that are all off by the same amount; empty if they are not."""
-    apart = difference.output.astype(np.float64) - difference.floats
+    apart = difference.output.astype(np.float64) - difference.expected_floats
     offset = float(np.median(apart))
-    is_one_number = apart.size == 1 and not (difference.is_whole and abs(offset) == 1)
-    if not offset or is_one_number or not difference.explained_by(difference.output - offset):
+    is_one_number = apart.size == 1 and not (difference.holds_integers and abs(offset) == 1)
+    if not offset or is_one_number or not difference.is_corrected_by(difference.output - offset):
         return ""
     direction = "larger" if offset > 0 else "smaller"
     return f"every number is {direction} than the reference's by {abs(offset):.6g}"
 
 
 def explain_along_axis(difference: Difference) -> str:
-    """Explain by an offset or a factor that is the same along an axis, or by two such factors; empty if they do not."""
-    output, expected = difference.output.astype(np.float64), difference.floats
-    if difference.is_whole or expected.ndim < 2:  # noqa: PLR2004 - an offset along the only axis is that of all numbers
+    """Explain numbers that are off by a constant offset or factor along an axis; empty if they are not.
+
+    The factor may also be a product of two, each constant along another axis.
+    """
+    output, expected = difference.output.astype(np.float64), difference.expected_floats
+    if difference.holds_integers or expected.ndim < 2:  # noqa: PLR2004 - an offset along the only axis is that of all numbers
         return ""
     for axis, length in enumerate(expected.shape):
-        is_only_line = expected.size == length
-        if length < MINIMUM_ALONG_AXIS or is_only_line:
+        other_axes_have_length_one = expected.size == length
+        if length < MINIMUM_ALONG_AXIS or other_axes_have_length_one:
             continue
         offsets = np.median(output - expected, axis=axis, keepdims=True)
-        if difference.explained_by(output - offsets):
+        if difference.is_corrected_by(output - offsets):
             return (
                 f"along axis {axis}, every number is off by the same amount: look for a bias that is missing, or a "
                 "mean that is not subtracted"
             )
         with np.errstate(all="ignore"):
-            squares = np.sum(np.square(expected), axis=axis, keepdims=True)
-            factors = np.sum(output * expected, axis=axis, keepdims=True) / squares  # least squares
-            if np.all(np.isfinite(factors)) and difference.explained_by(output / factors):
+            sums_of_squares = np.sum(np.square(expected), axis=axis, keepdims=True)
+            factors = np.sum(output * expected, axis=axis, keepdims=True) / sums_of_squares  # the least-squares fit
+            if np.all(np.isfinite(factors)) and difference.is_corrected_by(output / factors):
                 return f"along axis {axis}, every number is off by the same factor, {_describe_factors(factors)}"
     for axes in combinations(range(expected.ndim), 2):
         is_large = min(expected.shape[axis] for axis in axes) >= MINIMUM_ALONG_AXIS
-        if is_large and _differs_by_lines(difference, axes):
+        if is_large and _differs_by_two_factors(difference, axes):
             return f"one side normalises along axis {axes[0]}, the other along axis {axes[1]}"
     return ""
 
 
-def _differs_by_lines(difference: Difference, axes: tuple[int, int]) -> bool:
+def _differs_by_two_factors(difference: Difference, axes: tuple[int, int]) -> bool:
     """Return True if each number is off by a product of two factors, each of which is constant along one of `axes`."""
     with np.errstate(all="ignore"):
-        logarithms = np.log(difference.output / difference.floats)
+        logarithms = np.log(difference.output / difference.expected_floats)
     if not np.all(np.isfinite(logarithms)):
         return False
     # The fit of an analysis of variance with two factors: the means along either axis, less the mean of all.
     first, second = (logarithms.mean(axis, keepdims=True) for axis in axes)
     fitted_factors = np.exp(first + second - logarithms.mean(axes, keepdims=True))
-    return difference.explained_by(difference.output / fitted_factors)
+    return difference.is_corrected_by(difference.output / fitted_factors)
 
 
 def _describe_factors(factors: Array) -> str:
-    """Describe the factors of the lines along an axis, and their usual cause."""
+    """Describe by which factors the lines along an axis are off, and the usual cause."""
     lowest, highest = float(factors.min()), float(factors.max())
     is_small = max(abs(lowest - 1), abs(highest - 1)) < MAXIMUM_SMALL_CHANGE
     cause = (
@@ -252,40 +264,40 @@ def _describe_factors(factors: Array) -> str:
 
 
 def explain_relation(difference: Difference) -> str:
-    """Explain numbers that are a function of the right ones, such as their square; empty if they are not."""
-    if difference.is_whole or not difference.varies:
+    """Explain numbers that are a known function of the right ones, such as their square; empty if they are not."""
+    if difference.holds_integers or not difference.varies:
         return ""
-    output, expected = difference.output.astype(np.float64), difference.floats
+    output, expected = difference.output.astype(np.float64), difference.expected_floats
     precision = 1e-5 + 16 * difference.epsilon
     with np.errstate(all="ignore"):
-        for words, function in RELATIONS.items():
+        for description, function in RELATIONS.items():
             related = function(expected)
             if np.all(np.isfinite(related)) and np.allclose(output, related, rtol=precision, atol=0):
-                return f"every number is {words} the reference's"
+                return f"every number is {description} the reference's"
     return ""
 
 
 def explain_equal_errors(difference: Difference) -> str:
-    """Explain an output that is off by the same amount wherever it is wrong, as if rounded down; empty if it is not."""
-    output, expected, wrong = difference.output.astype(np.float64), difference.floats, difference.wrong
-    ours, right = output[wrong], expected[wrong]
-    error = float(np.median(ours - right))
-    is_equal = np.all(np.abs(ours - right - error) <= difference.allowed[wrong])
-    if ours.size < MINIMUM_EQUAL or not error or not is_equal:
+    """Explain an output that is off by the same amount wherever it is wrong; empty if it is not."""
+    output, expected, wrong = difference.output.astype(np.float64), difference.expected_floats, difference.wrong
+    wrong_numbers, right_numbers = output[wrong], expected[wrong]
+    error = float(np.median(wrong_numbers - right_numbers))
+    is_equal = np.all(np.abs(wrong_numbers - right_numbers - error) <= difference.allowed[wrong])
+    if wrong_numbers.size < MINIMUM_EQUAL or not error or not is_equal:
         return ""
     direction = "larger" if error > 0 else "smaller"
-    count = f"{ours.size:,} of {wrong.size:,} elements"
+    count = f"{wrong_numbers.size:,} of {wrong.size:,} elements"
     sentence = f"it is {direction} by {abs(error):.6g} wherever it is wrong, in {count}"
-    if np.all(np.maximum(ours, right) <= 0) and abs(error) == 1:
+    if np.all(np.maximum(wrong_numbers, right_numbers) <= 0) and abs(error) == 1:
         return f"{sentence}: one side rounds down, the other to zero (// and rounding_mode='trunc')"
-    if np.all(np.sign(ours) * np.sign(right) < 0):
+    if np.all(np.sign(wrong_numbers) * np.sign(right_numbers) < 0):
         return f"{sentence}: one side has the sign of the dividend (fmod), the other that of the divisor (remainder)"
     return sentence
 
 
 def explain_saturation(difference: Difference) -> str:
-    """Explain an output that has the same value wherever it is wrong, as one that is clamped; empty if it has not."""
-    output, expected, wrong = difference.output.astype(np.float64), difference.floats, difference.wrong
+    """Explain an output that has the same value wherever it is wrong, as if clamped; empty if it does not."""
+    output, expected, wrong = difference.output.astype(np.float64), difference.expected_floats, difference.wrong
     values = output[wrong]
     if values.size < MINIMUM_EQUAL or np.any(values != values[0]):
         return ""

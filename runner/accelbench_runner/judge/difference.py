@@ -1,4 +1,4 @@
-"""Hold the difference between an output and the right one, and decide whether a change of the output explains it."""
+"""Hold the difference between an output and the right one, and decide whether a corrected output would be right."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -35,61 +35,63 @@ class Difference:
 
     @cached_property
     def allowed(self) -> Array:
-        """Return by how much each element may differ for an explanation to hold."""
-        largest = _magnitude(self.expected)
+        """Return by how much each element of a corrected output may differ from the right one."""
+        magnitude = _magnitude(self.expected)
         if self.output.shape == self.expected.shape:
-            largest = np.maximum(largest, _magnitude(self.output))
-        return np.asarray(SLACK_TOLERANCES * self.tolerance + SLACK_ULPS * self.epsilon * largest)
+            magnitude = np.maximum(magnitude, _magnitude(self.output))
+        return np.asarray(SLACK_TOLERANCES * self.tolerance + SLACK_ULPS * self.epsilon * magnitude)
 
     @cached_property
     def wrong(self) -> Array:
-        """Return where the output differs by more than is allowed, as an array of booleans."""
+        """Return an array of booleans: True where the output differs by more than `allowed`; two NaN do not differ."""
         with np.errstate(invalid="ignore"):
-            apart = np.abs(_as_float(self.output) - self.floats)
-            is_same = (self.output == self.expected) | (np.isnan(_as_float(self.output)) & np.isnan(self.floats))
+            output = _as_float(self.output)
+            apart = np.abs(output - self.expected_floats)
+            is_same = (self.output == self.expected) | (np.isnan(output) & np.isnan(self.expected_floats))
         return np.asarray(~is_same & ~(apart <= self.allowed))
 
     @cached_property
-    def sizes(self) -> AbstractSet[int]:
-        """Return the numbers of terms that a sum may have: lengths of axes, and products of up to four of an array."""
-        shapes = [array.shape for array in (*self.inputs.values(), self.expected)]
-        return {
-            prod(axes)
-            for shape in shapes
-            for count in range(1, min(len(shape), 4) + 1)
-            for axes in combinations(shape, count)
-        } - {0, 1}
+    def possible_sum_lengths(self) -> AbstractSet[int]:
+        """Return how many terms a sum in the program may have, if it runs over one to four axes of a known array."""
+        lengths = set()
+        for array in (*self.inputs.values(), self.expected):
+            for axis_count in range(1, min(array.ndim, 4) + 1):
+                lengths |= {prod(axis_lengths) for axis_lengths in combinations(array.shape, axis_count)}
+        return lengths - {0, 1}
 
     @property
-    def is_whole(self) -> bool:
-        """Return True if both sides hold integers or booleans."""
+    def holds_integers(self) -> bool:
+        """Return True if both the output and the right one hold integers or booleans."""
         return self.output.dtype.kind in "biu" and self.expected.dtype.kind in "biu"
 
     @property
     def varies(self) -> bool:
         """Return True if the right numbers are not all the same."""
-        return self.expected.size > 1 and bool(np.any(np.abs(self.floats - self.floats.flat[0]) > self.allowed))
+        if self.expected.size <= 1:
+            return False
+        distance_from_first = np.abs(self.expected_floats - self.expected_floats.flat[0])
+        return bool(np.any(distance_from_first > self.allowed))
 
     @cached_property
-    def floats(self) -> Array:
+    def expected_floats(self) -> Array:
         """Return the right numbers as float64."""
         return _as_float(self.expected)
 
-    def explained_by(self, changed: Array) -> bool:
-        """Return True if `changed`, a change of the output, agrees with the right numbers everywhere."""
-        if changed.shape != self.expected.shape:
+    def is_corrected_by(self, candidate: Array) -> bool:
+        """Return True if `candidate`, such as the transposed output, agrees with the right numbers everywhere."""
+        if candidate.shape != self.expected.shape:
             return False
-        # Most changes are refuted by a few elements, without a look at all of them.
+        # Most candidates are refuted by a few elements, without a look at all of them.
         sample: Any = ...
-        if changed.size > SAMPLE:
-            sample = np.unravel_index(np.linspace(0, changed.size - 1, SAMPLE, dtype=np.intp), changed.shape)
-        return self._agrees(changed, sample) and self._agrees(changed, ...)
+        if candidate.size > SAMPLE:
+            sample = np.unravel_index(np.linspace(0, candidate.size - 1, SAMPLE, dtype=np.intp), candidate.shape)
+        return self._agrees(candidate, sample) and self._agrees(candidate, ...)
 
-    def _agrees(self, changed: Array, places: Any) -> bool:
-        """Return True if `changed` agrees with the right numbers at `places`, an index of NumPy."""
+    def _agrees(self, candidate: Array, index: Any) -> bool:
+        """Return True if `candidate[index]` agrees with the right numbers there, up to `allowed`."""
         with np.errstate(all="ignore"):
-            apart = np.abs(_as_float(changed[places]) - self.floats[places])
-            return bool(np.all(apart <= self.allowed[places]))
+            apart = np.abs(_as_float(candidate[index]) - self.expected_floats[index])
+            return bool(np.all(apart <= self.allowed[index]))
 
 
 def _magnitude(array: Array) -> Array:
@@ -99,4 +101,5 @@ def _magnitude(array: Array) -> Array:
 
 
 def _as_float(array: Array) -> Array:
+    """Return the array as float64."""
     return np.asarray(array, dtype=np.float64)

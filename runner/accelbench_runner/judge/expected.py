@@ -1,7 +1,7 @@
 """Find out how far each output of a correct program may lie from the float64 reference.
 
 Only the reference is asked, never a variant, so a wrong variant cannot widen its own tolerance. The reference runs in
-float64 on the case's inputs, then several times in three other ways, and every run is an example of what a correct
+float64 on the case's inputs, then again in three series of perturbed runs. Each run is an example of what a correct
 program may return:
 
 - on inputs that are moved up or down by one ulp (unit in the last place) of the policy's type: what one ulp of the
@@ -10,11 +10,17 @@ program may return:
 - in float64 with every operation's result moved by up to one ulp: the same, where a function is so flat that moved
   inputs leave every rounding as it is.
 
-The scale of an output is the largest root mean square of its moves in the three ways, and at least the median of
-outputs of like size: eight moves may cancel in one output, and its neighbours show it; a few large outputs cannot
-speak for all others. Where a further run moves an output much further than all others, it chose: relu at zero, or the
-larger of two equal numbers. Good, "The Population Frequencies of Species and the Estimation of Population Parameters"
-(1953), estimates from the choices that a single run made how many a further program makes elsewhere.
+The terms of this module:
+
+- The deviation of an output is its distance in a perturbed run from the unperturbed float64 run.
+- The rounding error of an output is the largest root mean square of its deviations in the three series, and at least
+  the median of outputs of like size: eight deviations may cancel in one output, and its neighbours show it; a few large
+  outputs cannot speak for all others. Documents and results call this error a scale.
+- A choice is a decision of a program that rounding can turn over: relu at zero, or the larger of two equal numbers. In
+  integers every change is one. In floats, an outlier shows it: a deviation far larger than those of all other runs.
+
+Good, "The Population Frequencies of Species and the Estimation of Population Parameters" (1953), estimates from the
+choices that a single run made how many a further program makes elsewhere.
 
 docs/method/parity-by-element.md has the reasons and the measured errors.
 """
@@ -28,13 +34,13 @@ from accelbench.api.case import Precision
 from accelbench.workload import Array
 from accelbench_runner.judge.arithmetic import EPSILON, SMALLEST, is_float
 
-ELEMENT_SCALES: Mapping[Precision, float] = {"float64": 64, "float32": 32, "tf32": 12, "bfloat16": 5, "float16": 12}
-"""Maximum error of one output, in scales."""
-BULK_SCALES: Mapping[Precision, float] = {"float64": 20, "float32": 20, "tf32": 3, "bfloat16": 2, "float16": 3}
-"""Maximum median of the errors of outputs of like size, in scales: a median varies less, and a wrong formula moves
-every output."""
+ELEMENT_LIMIT: Mapping[Precision, float] = {"float64": 64, "float32": 32, "tf32": 12, "bfloat16": 5, "float16": 12}
+"""Maximum error of one output, as a multiple of its rounding error."""
+MEDIAN_LIMIT: Mapping[Precision, float] = {"float64": 20, "float32": 20, "tf32": 3, "bfloat16": 2, "float16": 3}
+"""Maximum median of the errors of outputs of like size, as a multiple of their rounding errors: a median varies less,
+and a wrong formula moves every output."""
 OWN_ULPS: Mapping[Precision, float] = {"float64": 0.5, "float32": 0.5, "tf32": 0.25, "bfloat16": 0.25, "float16": 0.25}
-"""Part of a scale in units in the last place of the output itself, because it is rounded at least once."""
+"""Part of the rounding error that comes from the output's own rounding, in its units in the last place."""
 SUM_ULPS: Mapping[Precision, float] = {
     "float64": 0.15,
     "float32": 0.15,
@@ -44,7 +50,7 @@ SUM_ULPS: Mapping[Precision, float] = {
 }
 """Growth of a sum's rounding error with the square root of its terms, in units in the last place of the sum."""
 MINIMUM_OTHER_RUNS = 3
-"""Minimum number of other runs whose moves show how far a run may move an output without a leap."""
+"""Minimum number of other runs with which a run's deviation is compared to find outliers."""
 CLASS_ELEMENTS = 64
 """Minimum number of outputs of like size whose median means something."""
 PART_ELEMENTS = 2**18
@@ -52,14 +58,14 @@ PART_ELEMENTS = 2**18
 CLASSES_PER_DECADE = 2
 NEGLIGIBLE_SIZE = 1e-6
 """Size below which outputs are in the smallest class, as a share of the median size."""
-MAXIMUM_LEAPING_SHARE = 1e-4
-"""Maximum share of floats that leap in a run. If more do, these are no choices: the scale is too small for some."""
+MAXIMUM_OUTLIER_SHARE = 1e-4
+"""Maximum share of floats that are outliers in a run. More of them are no choices: rounding errors are too small."""
 MAXIMUM_CHANCE = 0.1
-"""Share of integers that one ulp changes, above which they are chance and cannot be compared."""
+"""Maximum share of integers that one ulp changes. If it changes more, they are chance and cannot be compared."""
 MAXIMUM_CHOOSING_SHARE = 0.01
 """Maximum share of outputs that may choose otherwise."""
 UNSEEN_CHOICES_FACTOR = 4.0
-"""Maximum of choices in places where no run of the reference chose, as a multiple of their expected number."""
+"""Maximum number of choices where no run of the reference made one, as a multiple of their expected number."""
 MANY_ELEMENTS = 1000
 """Number of integers from which one more than the expected choices is allowed."""
 
@@ -72,45 +78,48 @@ def _parts(size: int) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class Choices:
-    """Hold where runs of the reference chose otherwise than the reference.
+    """Hold which elements of an output perturbed runs of the reference changed, because they chose otherwise.
 
     Attributes:
-        runs: Number of runs.
-        once: Number of outputs that exactly one run changed.
-        share: Share of the outputs that a run changed, on average.
-        most: Largest number of integers that a run changed.
-        farthest: Largest distance of a changed output from the reference.
+        runs: Number of perturbed runs.
+        changed_once: Number of elements that exactly one run changed.
+        typical_share: Share of the elements that a run typically changed.
+        most_changed: Largest number of integers that a run changed.
+        farthest: Largest distance of a changed element from the reference.
         positions: Flat indexes of changed integers, one for each run that changed it.
         values: What the run returned there.
     """
 
     runs: int = 0
-    once: int = 0
-    share: float = 0.0
-    most: int = 0
+    changed_once: int = 0
+    typical_share: float = 0.0
+    most_changed: int = 0
     farthest: float = 0.0
     positions: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     values: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
-    def allowed(self) -> int:
-        """Return how many outputs may change where no run changed them.
+    def maximum_new(self) -> int:
+        """Return how many elements a correct program may change that no run of the reference changed.
 
-        A program that adds in another order changes about as many integers as a run of the reference, but others. After
-        Good (1953), `once / runs` is the number of those that a further run is expected to change.
+        A program that adds in another order changes about as many integers as a run of the reference, but other ones.
+        By the Good-Turing estimate, a further run is expected to change `changed_once / runs` new elements.
         """
-        return max(self.most, int(UNSEEN_CHOICES_FACTOR * self.once / self.runs)) if self.runs else 0
+        if not self.runs:
+            return 0
+        return max(self.most_changed, int(UNSEEN_CHOICES_FACTOR * self.changed_once / self.runs))
 
 
 @dataclass(frozen=True)
 class Expected:
     """Hold one output of the reference, and how exactly a correct program returns it.
 
-    `scale` has the shape of `value`: the error that rounding makes, as a root mean square; 0 for integers.
+    `rounding_error` has the shape of `value`: the typical error that rounding makes in each element, as a root mean
+    square; 0 for integers.
     """
 
     value: Array
-    scale: Array
+    rounding_error: Array
     precision: Precision
     choices: Choices = Choices()
 
@@ -118,13 +127,13 @@ class Expected:
         """Return the maximum absolute error of each element, in float64; 0 for integers and booleans."""
         if not is_float(self.value):
             return np.zeros(self.value.shape)
-        return ELEMENT_SCALES[self.precision] * self.scale + SMALLEST[self.precision]
+        return ELEMENT_LIMIT[self.precision] * self.rounding_error + SMALLEST[self.precision]
 
     def resolution(self) -> Array:
-        """Return the smallest relative error of each float that exceeds its tolerance: 0.01 is 1 % of the float.
+        """Return for each float the relative error above which a comparison detects it, such as 0.01 for 1 %.
 
-        Floats for which it is infinite or unknown are left out. An output that is small by chance counts as if it had
-        the median size of the outputs of like size.
+        Floats whose relative error is infinite or unknown are left out. A float that is close to 0 by chance counts as
+        if it had the median size of the floats of like size.
         """
         if not is_float(self.value):
             return np.zeros(0)
@@ -136,9 +145,9 @@ class Expected:
 
 
 def size_classes(value: Array) -> Array:
-    """Return an integer for each element of the flattened array: the half-decade of its absolute value.
+    """Return the size class of each element of the flattened array: the half-decade of its absolute value.
 
-    So the elements of a class are of like size. The smallest elements share a class, and so do all that are not finite.
+    The elements of a class are of like size. The smallest elements share a class, and so do all that are not finite.
     """
     size = np.abs(value.astype(np.float64)).ravel()
     finite = np.isfinite(size)
@@ -153,7 +162,7 @@ def size_classes(value: Array) -> Array:
 
 
 def each_class(classes: Array) -> Iterator[Array]:
-    """Yield an array of positions for each class: those of its elements. `classes` has the class of each element."""
+    """Yield for each class the positions of its elements. `classes` has the class of each element."""
     order = np.argsort(classes, kind="stable")
     starts_of_classes = np.flatnonzero(np.diff(classes[order])) + 1
     yield from np.split(order, starts_of_classes)
@@ -168,11 +177,11 @@ def class_medians(numbers: Array, classes: Array) -> Array:
     return medians
 
 
-class Observed:
-    """Collect the moves of one output over all runs, without keeping the runs.
+class DeviationStatistics:
+    """Collect the deviations of one output over perturbed runs of the reference, without keeping the runs.
 
-    Sums are kept as roots of sums of squares, in float32 if the policy's type is not larger: a network has gigabytes
-    of weights.
+    Runs come in series; those of a series are perturbed in the same way. Numbers are kept in float32 if the policy's
+    type is not larger, because a network has gigabytes of weights.
     """
 
     def __init__(self, value: Array, precision: Precision) -> None:
@@ -180,123 +189,138 @@ class Observed:
         self.value = value
         self._precision = precision
         self._runs = 0
-        self._runs_of_kind = 0
+        self._runs_in_series = 0
         # Of floats.
         self._dtype = np.float64 if precision == "float64" else np.float32
-        self._scale = self._zeros()
-        self._root = self._zeros()
-        """Root of the sum of the squared moves of the current kind of runs."""
+        self._rounding_error = self._zeros()
+        """Largest of the rounding errors that the series have shown so far."""
+        self._root_of_squares = self._zeros()
+        """Square root of the sum of the squared deviations of the current series."""
         self._largest = self._zeros()
-        """Largest move of the current kind of runs."""
-        self._leaps = 0
-        """Number of leaps so far, over all outputs and kinds of runs; see `_without_leaps`."""
-        self._farthest = 0.0
-        """Largest move of a leap."""
+        """Largest deviation of the current series."""
+        self._outlier_count = 0
+        """Number of outliers so far, over all elements and series; see `_limit_outliers`."""
+        self._farthest_outlier = 0.0
+        """Largest deviation of an outlier."""
         # Of integers, by run.
         self._positions: list[Array] = []
         self._values: list[Array] = []
 
     def _zeros(self) -> Array:
-        """Return a 0 for each element of the flattened output if it has floats; an empty array if it has integers."""
+        """Return a zero for each element of the flattened output, or an empty array if the output holds integers."""
         return np.zeros(self.value.size if is_float(self.value) else 0, self._dtype)
 
     def add(self, output: Array, ulps: float) -> None:
-        """Add the output of a run that was disturbed by `ulps` units in the last place; a float's move is per unit."""
+        """Add the output of a run that was perturbed by `ulps` units in the last place.
+
+        Of integers, the changed ones are kept; of floats, the deviation per unit in the last place is added up.
+        """
         self._runs += 1
         if not is_float(self.value):
             changed = np.flatnonzero(output.ravel() != self.value.ravel())
             self._positions.append(changed)
             self._values.append(output.ravel()[changed].astype(np.float64))
             return
-        self._runs_of_kind += 1
+        self._runs_in_series += 1
         for part in _parts(self.value.size):
-            moves = self._moves(output, part, ulps)
-            self._root[part] = np.hypot(self._root[part], moves)
-            self._largest[part] = np.maximum(self._largest[part], moves)
+            deviations = self._deviations(output, part, ulps)
+            self._root_of_squares[part] = np.hypot(self._root_of_squares[part], deviations)
+            self._largest[part] = np.maximum(self._largest[part], deviations)
 
-    def _moves(self, output: Array, part: slice, ulps: float) -> Array:
+    def _deviations(self, output: Array, part: slice, ulps: float) -> Array:
         """Return how far the elements `part` of a run's output are from the reference, divided by `ulps`.
 
-        An element is 0 if either side is not finite.
+        The deviation of an element is 0 if it is not finite on either side.
         """
         difference = output.ravel()[part].astype(np.float64) - self.value.ravel()[part].astype(np.float64)
-        moves = np.abs(np.nan_to_num(difference, nan=0.0, posinf=0.0, neginf=0.0)) / ulps
-        return moves.astype(self._dtype)
+        deviations = np.abs(np.nan_to_num(difference, nan=0.0, posinf=0.0, neginf=0.0)) / ulps
+        return deviations.astype(self._dtype)
 
-    def end_kind(self) -> None:
-        """End the runs of one kind: the scale becomes the largest of all kinds so far.
+    def end_series(self) -> None:
+        """End the current series of runs, and raise the rounding errors to those that the series shows.
 
-        The scale that one kind gives is the root mean square of an output's moves, and at least the median of outputs
-        of like size.
+        A series shows the root mean square of an element's deviations, and at least the median of elements of like
+        size.
         """
-        if not self._runs_of_kind:
+        if not self._runs_in_series:
             return
-        medians = class_medians(self._root / np.sqrt(self._runs_of_kind), size_classes(self.value))
+        root_of_runs = np.sqrt(self._runs_in_series)
+        medians = class_medians(self._root_of_squares / root_of_runs, size_classes(self.value))
         for part in _parts(self.value.size):
-            scale = np.maximum(self._root[part].astype(np.float64) / np.sqrt(self._runs_of_kind), medians[part])
-            if self._runs_of_kind - 1 >= MINIMUM_OTHER_RUNS:
-                scale = self._without_leaps(scale, medians[part], part)
-            self._scale[part] = np.maximum(self._scale[part], scale)
-        self._root[...] = 0
+            root_mean_squares = self._root_of_squares[part].astype(np.float64) / root_of_runs
+            rounding_error = np.maximum(root_mean_squares, medians[part])
+            if self._runs_in_series - 1 >= MINIMUM_OTHER_RUNS:
+                rounding_error = self._limit_outliers(rounding_error, medians[part], part)
+            self._rounding_error[part] = np.maximum(self._rounding_error[part], rounding_error)
+        self._root_of_squares[...] = 0
         self._largest[...] = 0
-        self._runs_of_kind = 0
+        self._runs_in_series = 0
 
-    def _without_leaps(self, scale: Array, medians: Array, part: slice) -> Array:
-        """Return the scales with smaller ones where a run of the current kind leapt, and count the leaps.
+    def _limit_outliers(self, rounding_error: Array, medians: Array, part: slice) -> Array:
+        """Return the rounding errors of the elements `part`, reduced where a run of the series is an outlier.
 
-        A leap is a move by more than the tolerance that follows from the moves of the other runs: the run chose
-        otherwise, such as the larger of two equal numbers. A correct program may return what either choice gives, but
-        nothing far beyond both. So the scale becomes only as large as the tolerance needs to reach the leap.
+        An outlier is a deviation beyond the tolerance that follows from the other runs: this run chose otherwise, such
+        as the other of two equal numbers. A correct program may return what either choice gives, but nothing far beyond
+        both, so the rounding error becomes only as large as the tolerance needs to reach the outlier. `medians` has the
+        median root mean square of elements of like size.
         """
-        root, largest = self._root[part].astype(np.float64), self._largest[part].astype(np.float64)
-        others = self._runs_of_kind - 1
-        rms_of_others = np.sqrt(np.maximum(np.square(root) - np.square(largest), 0.0) / others)
+        root_of_squares = self._root_of_squares[part].astype(np.float64)
+        largest = self._largest[part].astype(np.float64)
+        other_runs = self._runs_in_series - 1
+        squares_of_others = np.maximum(np.square(root_of_squares) - np.square(largest), 0.0)
+        rms_of_others = np.sqrt(squares_of_others / other_runs)
         own_rounding = OWN_ULPS[self._precision] * self._ulp(part)
-        usual_scale = np.hypot(np.maximum(rms_of_others, medians), own_rounding)
-        limit = ELEMENT_SCALES[self._precision]
-        leaps = largest > limit * usual_scale
-        self._leaps += int(leaps.sum())
-        self._farthest = max(self._farthest, float(largest[leaps].max(initial=0.0)))
-        return np.asarray(np.where(leaps, np.minimum(scale, usual_scale + largest / limit), scale))
+        usual_error = np.hypot(np.maximum(rms_of_others, medians), own_rounding)
+        limit = ELEMENT_LIMIT[self._precision]
+        is_outlier = largest > limit * usual_error
+        self._outlier_count += int(is_outlier.sum())
+        self._farthest_outlier = max(self._farthest_outlier, float(largest[is_outlier].max(initial=0.0)))
+        error_with_outlier = np.minimum(rounding_error, usual_error + largest / limit)
+        return np.asarray(np.where(is_outlier, error_with_outlier, rounding_error))
 
-    def add_terms(self, coherent: Array, ulps: float, terms_maximum: int) -> None:
-        """Widen the moves of the current kind, whose inputs moved at random, for sums that round at every addition.
+    def widen_for_sums(self, output_of_grown_inputs: Array, ulps: float, maximum_terms: int) -> None:
+        """Increase the deviations of the current series for sums that round at every addition.
 
         A reference may add pairwise, and a correct program one term after the other. The error of the latter grows with
         the square root of the number n of terms. To find n: if all inputs grow together, a sum of n terms of one sign
-        moves sqrt(n) times as far as if they move at random. `coherent` is the output of a run in which all inputs grew
-        by `ulps` units in the last place; `terms_maximum` is the largest possible n, the number of all inputs.
+        changes sqrt(n) times as much as if they move at random, as those of the current series do.
+
+        Args:
+            output_of_grown_inputs: The output of a run in which all inputs grew together.
+            ulps: By how many units in the last place they grew.
+            maximum_terms: Largest possible n, the number of all inputs.
         """
-        root_of_runs = float(np.sqrt(self._runs_of_kind))
+        root_of_runs = float(np.sqrt(self._runs_in_series))
         for part in _parts(self.value.size):
-            coherent_moves = self._moves(coherent, part, ulps)
-            random_moves = np.maximum(self._root[part] / root_of_runs, SMALLEST[self._precision])
-            root_of_terms = np.clip(coherent_moves / random_moves, 1.0, np.sqrt(terms_maximum))
+            common_deviations = self._deviations(output_of_grown_inputs, part, ulps)
+            random_deviations = np.maximum(self._root_of_squares[part] / root_of_runs, SMALLEST[self._precision])
+            root_of_terms = np.clip(common_deviations / random_deviations, 1.0, np.sqrt(maximum_terms))
             growth = root_of_runs * SUM_ULPS[self._precision] * root_of_terms * self._ulp(part)
-            self._root[part] = np.hypot(self._root[part], growth)
+            self._root_of_squares[part] = np.hypot(self._root_of_squares[part], growth)
 
     def _ulp(self, part: slice) -> Array:
-        """Return one unit in the last place of each output, roughly: the spacing of numbers times its size."""
+        """Return about one unit in the last place of each of the elements `part`; 0 where they are not finite."""
         size = np.abs(self.value.ravel()[part].astype(np.float64))
         return np.asarray(EPSILON[self._precision] * np.where(np.isfinite(size), size, 0.0))
 
     def expected(self, widening: float) -> Expected:
-        """Return what a correct program may return, with scales widened by a factor."""
+        """Return what a correct program may return; `widening` is a factor of the rounding errors of floats."""
         value, precision = self.value, self._precision
         if not is_float(value):
             return Expected(value, np.zeros(value.shape, np.float32), precision, self._integer_choices())
         for part in _parts(value.size):
-            self._scale[part] = np.hypot(widening * self._scale[part], OWN_ULPS[precision] * self._ulp(part))
+            own_rounding = OWN_ULPS[precision] * self._ulp(part)
+            self._rounding_error[part] = np.hypot(widening * self._rounding_error[part], own_rounding)
         choices = Choices(
             runs=self._runs,
-            once=self._leaps,
-            share=self._leaps / max(1, self._runs * value.size),
-            farthest=self._farthest,
+            changed_once=self._outlier_count,
+            typical_share=self._outlier_count / max(1, self._runs * value.size),
+            farthest=self._farthest_outlier,
         )
-        return Expected(value, self._scale.reshape(value.shape), precision, choices)
+        return Expected(value, self._rounding_error.reshape(value.shape), precision, choices)
 
     def _integer_choices(self) -> Choices:
-        """Return where runs changed integers and booleans, how often, and to what."""
+        """Return which integers or booleans runs changed, how often, and to what."""
         size = self.value.size
         if not self._positions or not size:
             return Choices(runs=self._runs)
@@ -305,13 +329,13 @@ class Observed:
         share = float(np.median(counts)) / size
         _, runs_by_position = np.unique(positions, return_counts=True)
         distances = np.abs(values - self.value.ravel()[positions].astype(np.float64))
-        if share > MAXIMUM_CHANCE:  # nothing is compared, so the alternatives take memory for nothing
+        if share > MAXIMUM_CHANCE:  # nothing will be compared, so these would take memory for nothing
             positions, values = positions[:0], values[:0]
         return Choices(
             runs=self._runs,
-            once=int((runs_by_position == 1).sum()),
-            share=share,
-            most=int(counts.max()),
+            changed_once=int((runs_by_position == 1).sum()),
+            typical_share=share,
+            most_changed=int(counts.max()),
             farthest=float(distances.max(initial=0.0)),
             positions=positions,
             values=values,

@@ -13,7 +13,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.workload import Array, NamedArrays
 from accelbench_runner.judge.arithmetic import EPSILON, is_float, round_arrays
 from accelbench_runner.judge.diagnosis import MAXIMUM_SIZE, diagnose
-from accelbench_runner.judge.diagnosis_of_values import wrapped_bits
+from accelbench_runner.judge.diagnosis_of_values import overflowed_bits
 from accelbench_runner.judge.difference import Difference
 from accelbench_runner.judge.reference import Reference
 from accelbench_runner.judge_protocol import JudgeRequest
@@ -26,7 +26,7 @@ RETURN_THE_SAME = (
 def explain(request: JudgeRequest, outputs: NamedArrays, reference: Reference, worst_array: str) -> str:
     """Return what the outputs show about the mistake, and what to do; empty if they show nothing.
 
-    `worst_array` names the output that is to be explained; if it is empty, the first one of a wrong shape is.
+    `worst_array` names the output to explain; if it is empty, the first output of a wrong shape is explained.
     """
     right = reference.values
     if outputs.keys() != right.keys():
@@ -41,20 +41,20 @@ def explain(request: JudgeRequest, outputs: NamedArrays, reference: Reference, w
     inputs = {**_inputs(request.case), **other_outputs}
     difference = _difference(name, outputs[name], reference, inputs)
     sentence, types = diagnose(difference), _describe_types(name, request.launches)
-    if types and wrapped_bits(difference):
+    if types and overflowed_bits(difference):
         return f"{types}, and {sentence}"
     return "; ".join(filter(None, (sentence, types)))
 
 
 def _difference(name: str, output: Array, reference: Reference, inputs: Mapping[str, Array]) -> Difference:
-    """Return the difference between the output `name` and the right one; `inputs` may help to explain it."""
+    """Return the difference between the output `name` and the right one; `inputs` are arrays that may explain it."""
     expected = reference.expected[name]
     epsilon = EPSILON[reference.precision] if is_float(expected.value) else 0.0
     return Difference(name, output, expected.value, expected.tolerance(), epsilon, inputs)
 
 
 def _inputs(case: Case) -> dict[str, Array]:
-    """Return the arrays of the initial state and of the first batch, as the program gets them; without large ones."""
+    """Return the arrays that the program starts from, of the initial state and the first batch, without large ones."""
     workload = catalogue.find(case.workload)
     arrays = generate(workload, catalogue.parse_parameters(workload, case.parameters), case.measurement.seed)
     rounded = round_arrays(arrays, case.measurement.precision)
@@ -63,27 +63,27 @@ def _inputs(case: Case) -> dict[str, Array]:
 
 
 def _find_exchanged(outputs: NamedArrays, reference: Reference) -> str:
-    """Say which two outputs are in each other's place; empty if none are."""
+    """Return a sentence that names two outputs if each has the other's right numbers; empty if there are none."""
     for first, second in combinations(reference.values, 2):
         if outputs[first].shape != outputs[second].shape or not np.size(outputs[first]):
             continue
         is_wrong = any(_difference(name, outputs[name], reference, {}).wrong.any() for name in (first, second))
         exchanged = {first: outputs[second], second: outputs[first]}
         if is_wrong and all(
-            _difference(name, array, reference, {}).explained_by(array) for name, array in exchanged.items()
+            _difference(name, array, reference, {}).is_corrected_by(array) for name, array in exchanged.items()
         ):
             return f"{first} and {second} are exchanged"
     return ""
 
 
 def _describe_types(name: str, launches: tuple[LaunchRecord, ...]) -> str:
-    """Describe the types of an output if variants return different ones: `y is int32 in jax/jit and int64 in ...`."""
+    """Describe the types of an output, as `y is int32 in jax/jit and int64 in torch`; empty if variants agree."""
     variants_by_type: dict[str, list[str]] = {}
     for launch in launches:
-        kind = (value_or_none(launch.facts.output_types) or {}).get(name)
-        if kind and launch.variant not in variants_by_type.setdefault(kind, []):
-            variants_by_type[kind].append(launch.variant)
+        type_name = (value_or_none(launch.facts.output_types) or {}).get(name)
+        if type_name and launch.variant not in variants_by_type.setdefault(type_name, []):
+            variants_by_type[type_name].append(launch.variant)
     if len(variants_by_type) < 2:  # noqa: PLR2004 - one type is no difference
         return ""
-    parts = [f"{kind} in {figures.join_names(variants)}" for kind, variants in variants_by_type.items()]
+    parts = [f"{type_name} in {figures.join_names(variants)}" for type_name, variants in variants_by_type.items()]
     return f"{name} is {figures.join_names(parts)}"

@@ -35,10 +35,10 @@ class HiddenErrors:
 
     Attributes:
         outputs: Names of the outputs in which no error is noticed.
-        smallest_noticed: Smallest error of all numbers of an output that at least half as many numbers of the form
-            show as show the largest error, as a share of the output's root mean square. It is that of the output where
-            it is largest; 0 without floats.
-        single: How many errors of single numbers are not noticed, by output, as a text; empty if all are noticed.
+        smallest_noticed: Smallest error of a whole output that is noticed in the canonical form, as a share of the
+            output's root mean square; of several outputs, the largest of these errors. An error is noticed if it shows
+            in at least half as many numbers as the largest one. 0 without floats.
+        single: Text that counts, by output, the errors of single numbers that are not noticed; empty if all are.
     """
 
     outputs: tuple[str, ...] = ()
@@ -49,12 +49,12 @@ class HiddenErrors:
 def find_hidden_errors(
     outputs: NamedArrays, form: CanonicalForm, expected: Mapping[str, Expected], precision: Precision
 ) -> HiddenErrors:
-    """Return which errors the canonical form of the reference's `outputs` hides.
+    """Disturb the reference's `outputs`, and return which of these errors their canonical form hides.
 
     `expected` is the reference in canonical form; `precision` is the policy's type.
     """
     rng = np.random.default_rng(0)
-    hidden, smallest, single = [], 0.0, []
+    hidden_outputs, smallest_noticed, unnoticed_single = [], 0.0, []
     for name, output in outputs.items():
         trial = _Trial(name, np.asarray(output), outputs, form, expected, rng)
         if not trial.output.size:
@@ -63,14 +63,15 @@ def find_hidden_errors(
         unnoticed_count = sum(not trial.count_noticed(LARGEST_ERROR, place) for place in places)
         noticed_everywhere = trial.count_noticed(LARGEST_ERROR)
         if unnoticed_count == len(places) and not noticed_everywhere:
-            hidden.append(name)
+            hidden_outputs.append(name)
             continue
         if trial.output.dtype.kind in "fc":
             minimum_count = noticed_everywhere / 2  # a smaller error must show in half as many numbers
-            smallest = max(smallest, _smallest_noticed_error(trial, EPSILON[precision], minimum_count))
+            smallest_error = _smallest_noticed_error(trial, EPSILON[precision], minimum_count)
+            smallest_noticed = max(smallest_noticed, smallest_error)
         if unnoticed_count:
-            single.append(f"{unnoticed_count} of {len(places)} single errors in {name}")
-    return HiddenErrors(tuple(hidden), smallest, figures.join_names(single))
+            unnoticed_single.append(f"{unnoticed_count} of {len(places)} single errors in {name}")
+    return HiddenErrors(tuple(hidden_outputs), smallest_noticed, figures.join_names(unnoticed_single))
 
 
 @dataclass(frozen=True)
@@ -85,14 +86,15 @@ class _Trial:
     rng: np.random.Generator
 
     def count_noticed(self, error: float, place: int | None = None) -> float:
-        """Return how many numbers of the form are beyond their tolerance if the output is disturbed.
+        """Disturb the output, and return how many numbers of the canonical form are beyond their tolerance.
 
-        It is disturbed by the share `error` of its root mean square: in the element of the flattened index `place`, or
-        everywhere if that is None. Infinity: the disturbed outputs have no form, or one of another shape or with NaN.
+        The output is disturbed by the share `error` of its root mean square, in the element of flat index `place`, or
+        everywhere if that is None. The result is infinity if the form cannot be computed, changes its shape, or has NaN
+        or infinity where the reference has none.
         """
         disturbed = _disturb(self.output, error, self.rng, place)
         try:
-            compared = self.form.of({**self.outputs, self.name: disturbed})
+            compared = self.form.apply({**self.outputs, self.name: disturbed})
         except CanonicalError:
             return math.inf
         if describe_layout(compared, {name: each.value.shape for name, each in self.expected.items()}):
@@ -104,14 +106,15 @@ class _Trial:
         if not all(each.finite for each in comparisons):
             return math.inf
         has_failed = any(each.ratio > 1 for each in comparisons)  # even if no single number is off, only a median
-        return max(sum(each.off for each in comparisons), float(has_failed))
+        count = sum(each.off for each in comparisons)
+        return max(count, float(has_failed))
 
 
 def _smallest_noticed_error(trial: _Trial, epsilon: float, minimum_count: float) -> float:
-    """Return the smallest error that at least `minimum_count` numbers of the form show, found by bisection.
+    """Return the smallest error that shows in at least `minimum_count` numbers of the form, found by bisection.
 
-    Errors are shares of the output's root mean square, down to a few `epsilon`, the policy's relative rounding.
-    `minimum_count` is small enough that so many numbers show the largest error.
+    Errors are shares of the output's root mean square, from `LARGEST_ERROR`, which shows in so many numbers, down to a
+    few `epsilon`, the rounding of the policy's type.
     """
     errors = [LARGEST_ERROR]
     while errors[-1] > SMALLEST_ERROR_ULPS * epsilon * STEP:
@@ -127,10 +130,10 @@ def _smallest_noticed_error(trial: _Trial, epsilon: float, minimum_count: float)
 
 
 def _disturb(array: Array, error: float, rng: np.random.Generator, place: int | None = None) -> Array:
-    """Return the array with other numbers, everywhere or, by its flat index, in one place.
+    """Return a copy of the array with wrong numbers: in the element of flat index `place`, or everywhere if None.
 
-    Floats and complex numbers are off by about the share `error` of their root mean square. Integers and booleans
-    become others of the same array.
+    Floats and complex numbers are off by about the share `error` of their root mean square. Integers and booleans are
+    replaced by others of the array.
     """
     disturbed = array.copy()
     flat = disturbed.reshape(-1)
@@ -161,8 +164,8 @@ def _disturb_integers(numbers: Array, values: Array, rng: np.random.Generator) -
     """
     if values.size == 1:  # there is no other value
         return np.asarray(~numbers if numbers.dtype.kind == "b" else numbers + 1)
-    # Among many numbers some stay as they are. If each of two labels became the other one, only their names would
-    # change, which a form hides rightly.
+    # Among many numbers some stay as they are: if all of two labels were exchanged, only their names would change, and
+    # a form hides that rightly.
     minimum_shift = 1 if numbers.size == 1 else 0
     shifts = rng.integers(minimum_shift, values.size, numbers.shape)
     return np.asarray(values[(np.searchsorted(values, numbers) + shifts) % values.size])

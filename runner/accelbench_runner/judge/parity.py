@@ -29,8 +29,8 @@ from accelbench_runner.judge.reference import (
 from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.outputs import FORMULA, UNSEEN
 
-MOST = 0.9
-"""Share of the outputs for which a certificate says what parity detects."""
+MOST_SHARE = 0.9
+"""Share of the outputs for which a certificate says what parity detects, besides half of them."""
 
 
 def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
@@ -47,7 +47,7 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
 
 
 def _read_launch(request: JudgeRequest, launch: LaunchRecord, directory: Path) -> ParityReading:
-    """Compare the outputs that a launch wrote to `directory`: those in float64 and on unseen inputs too."""
+    """Compare the outputs that a launch wrote to `directory`: as timed, in float64 and on unseen inputs."""
     units = launch.facts.parity_units
     if isinstance(units, Unreadable):
         return mismatch(0, units.why)
@@ -64,10 +64,13 @@ def _read_launch(request: JudgeRequest, launch: LaunchRecord, directory: Path) -
 
 
 def _read_outputs_of(request: JudgeRequest, outputs: NamedArrays, units: int) -> ParityReading:
-    """Compare the outputs after `units` units of work with the reference; if it fails, return why there is none."""
+    """Compare the outputs after `units` units of work with the reference.
+
+    If the reference cannot be computed or used, the reading says why.
+    """
     try:
-        if narrow := narrow_reference(request.case, request.launches, units):
-            return narrow
+        if failed_reading := narrow_reference(request.case, request.launches, units):
+            return failed_reading
         reference = reference_for(request.case, units, Path(request.directory))
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
         return without_reference(request.case, request.launches, units, error)
@@ -77,9 +80,9 @@ def _read_outputs_of(request: JudgeRequest, outputs: NamedArrays, units: int) ->
 def _compare_and_explain(
     request: JudgeRequest, outputs: NamedArrays, reference: Reference, units: int
 ) -> ParityReading:
-    """Bring outputs into the reference's form, compare them with it, and explain what is wrong."""
+    """Bring outputs into the form in which they are compared, compare them, and explain what is wrong."""
     try:
-        compared = reference.in_form(outputs)
+        compared = reference.to_compared_form(outputs)
     except IncomparableOutputsError as error:
         return mismatch(units, str(error)).model_copy(update={"finite": error.finite})
     return _add_diagnosis(compare(compared, reference, units), request, compared, reference)
@@ -88,7 +91,7 @@ def _compare_and_explain(
 def _add_diagnosis(
     reading: ParityReading, request: JudgeRequest, outputs: NamedArrays, reference: Reference
 ) -> ParityReading:
-    """Return the reading with an explanation of the mistake, or of why nothing can be compared, unless all is right."""
+    """Return the reading with an explanation of what is wrong or cannot be compared; unchanged if all is right."""
     is_right = reading.finite and reading.worst_ratio <= 1 and reading.compared
     if is_right:
         return reading
@@ -101,9 +104,12 @@ def _add_diagnosis(
 
 
 def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:
-    """Add a hint to all readings if the outputs agree with each other and all differ from the reference."""
+    """Add a hint to all readings if the outputs agree with each other and all differ from the reference.
+
+    Then the mistake may be in the reference.
+    """
     unit_counts = {reading.units for reading in readings.values()}
-    # If all variants overflow alike, that says nothing about the reference.
+    # Outputs that are not finite say nothing about the reference: all variants may overflow alike.
     all_differ = all(
         reading.finite and reading.worst_ratio > 1 and not reading.failed_reference for reading in readings.values()
     )
@@ -113,7 +119,7 @@ def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading
     [units] = unit_counts
     try:
         reference = reference_for(request.case, units, Path(request.directory))
-        outputs = [reference.in_form(read_outputs(Path(request.outputs[key]))) for key in readings]
+        outputs = [reference.to_compared_form(read_outputs(Path(request.outputs[key]))) for key in readings]
         if not agree(outputs, reference):
             return readings
     except Exception:  # noqa: BLE001 - the readings already describe the error
@@ -126,9 +132,9 @@ def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading
 
 
 def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
-    """Compare a launch's outputs for unseen inputs with their reference; None if the launch has none.
+    """Compare a launch's outputs for unseen inputs with the reference for these inputs; None without such outputs.
 
-    `changes` of the result is True if the right outputs for unseen inputs differ from those for the original ones.
+    `outputs` is the directory that the launch wrote to. `changes` of the result is True if the right outputs for unseen inputs differ from those for the original ones.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable) or dependence.units is None:
@@ -137,7 +143,7 @@ def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -
     try:
         unseen_reference = reference_for(request.case, units, directory, unseen_seed=request.unseen_seed)
         original_reference = reference_for(request.case, units, directory)
-        reading = compare(unseen_reference.in_form(read_outputs(outputs, UNSEEN)), unseen_reference, units)
+        reading = compare(unseen_reference.to_compared_form(read_outputs(outputs, UNSEEN)), unseen_reference, units)
         changes = not is_within_tolerance(original_reference.values, unseen_reference)
         return UnseenReading(reading=reading, changes=changes)
     except IncomparableOutputsError as error:
@@ -148,21 +154,27 @@ def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -
 
 
 def _read_formula(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> ParityReading | None:
-    """Return the comparison in float64 of the launch, or that of an earlier launch of its variant; None without any."""
+    """Return the comparison of the launch's outputs in float64; None if no launch of its variant has such outputs.
+
+    A program runs in float64 in the first rounds only, so the comparison may be that of an earlier launch.
+    """
+    reading = compare_in_float64(request, launch, outputs)
+    if reading is not None:
+        return reading
     earlier = (each.parity.formula for each in request.launches if each.variant == launch.variant and each.parity)
-    return compare_in_float64(request, launch, outputs) or next(filter(None, earlier), None)
+    return next((reading for reading in earlier if reading is not None), None)
 
 
 def compare_in_float64(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> ParityReading | None:
-    """Compare the outputs of a launch's program in float64 with the float64 reference; None if it did not run so."""
+    """Compare the outputs of a launch's program in float64 with the reference; None if it did not run in float64."""
     run = launch.facts.formula
     if isinstance(run, Unreadable) or run.units is None:
         return None
     measurement = request.case.measurement.model_copy(update={"precision": "float64"})
     case = request.case.model_copy(update={"measurement": measurement})
     try:
-        if narrow := narrow_reference(request.case, request.launches, run.units):
-            return narrow
+        if failed_reading := narrow_reference(request.case, request.launches, run.units):
+            return failed_reading
         reference = reference_for(case, run.units, Path(request.directory), runs=FORMULA_RUNS)
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
         return without_reference(case, request.launches, run.units, error)
@@ -186,7 +198,7 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     }
     worst_name, worst = max(comparisons.items(), key=lambda item: item[1].severity)
     may_be_less_exact = all(each.ratio <= 1 or each.less_exact for each in comparisons.values())
-    half, most = _resolution(reference)
+    seen_in_half, seen_in_most = _resolution(reference)
     reading = ParityReading(
         units=units,
         finite=worst.finite,
@@ -198,8 +210,8 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
         elements=sum(expected.value.size for expected in reference.expected.values()),
         worst_scales=max(each.scales for each in comparisons.values()),
         less_exact=worst.ratio > 1 and may_be_less_exact,
-        sees_in_half=half,
-        sees_in_most=most,
+        sees_in_half=seen_in_half,
+        sees_in_most=seen_in_most,
         reference_frameworks=reference.frameworks,
         own_program=reference.own_program,
         counts_units=reference.counts_units,
@@ -208,14 +220,15 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     )
     if worst.ratio > 1:
         return reading
-    doubt = _doubt(reference, units, half, after)
+    doubt = _doubt(reference, units, seen_in_half, after)
     return reading.model_copy(update={"compared": False, "detail": doubt}) if doubt else reading
 
 
-def _doubt(reference: Reference, units: int, half: float | None, after: str) -> str:
-    """Return why wrong outputs would look like right ones; empty if they would not.
+def _doubt(reference: Reference, units: int, seen_in_half: float | None, after: str) -> str:
+    """Return why a comparison with the reference cannot tell wrong outputs from right ones; empty if it can.
 
-    `half` is the relative error that is detected in half of the floats, None without any. `after` is `units` as text.
+    `seen_in_half` is the relative error that is detected in half of the floats, None without floats. `after` is a text
+    such as ` after 3 steps`, for `units`.
     """
     if reference.form and reference.hidden_errors.outputs:
         names = figures.join_names(reference.hidden_errors.outputs)
@@ -225,9 +238,9 @@ def _doubt(reference: Reference, units: int, half: float | None, after: str) -> 
         )
     if reference.leaves_state_unchanged:
         return f"after {units} units the right state is the initial one: a step that does nothing would pass"
-    if half is not None and half >= 1:
+    if seen_in_half is not None and seen_in_half >= 1:
         return (
-            f"the outputs are too sensitive to tell errors below {half:.2g} of their size from rounding, in half of "
+            f"the outputs are too sensitive to tell errors below {seen_in_half:.2g} of their size from rounding, in half of "
             f"them{after}; a higher precision can be compared"
         )
     return ""
@@ -239,28 +252,29 @@ def _resolution(reference: Reference) -> tuple[float | None, float | None]:
     if not resolutions.size:
         return None, None
     # An error must exceed the tolerance, and `canonical` must not hide it.
-    half, most = np.maximum(np.quantile(resolutions, [0.5, MOST]), reference.hidden_errors.smallest_noticed)
-    return min(float(half), MISMATCH), min(float(most), MISMATCH)
+    beyond_tolerance = np.quantile(resolutions, [0.5, MOST_SHARE])
+    seen_in_half, seen_in_most = np.maximum(beyond_tolerance, reference.hidden_errors.smallest_noticed)
+    return min(float(seen_in_half), MISMATCH), min(float(seen_in_most), MISMATCH)
 
 
 def is_within_tolerance(outputs: NamedArrays, reference: Reference) -> bool:
-    """Return True if outputs are within the tolerance of the reference, and have NaN and infinity where it has them."""
-    units = 0  # only the reading's text would show it
+    """Return True if outputs are within their tolerances; where the reference has NaN or infinity, they must too."""
+    units = 0  # needed for the text of the reading alone, which nobody sees
     return compare(outputs, replace(reference, non_finite=True), units).worst_ratio <= 1
 
 
 def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
-    """Return True if there are several outputs that agree with the first, even if the reference is wrong."""
+    """Return True if there are several outputs and all agree with the first, whether or not the reference is right."""
     first, *others = outputs
-    # If the reference is wrong, its tolerances may be wrong too. So outputs also agree within those of one ulp.
+    # If the reference is wrong, its tolerances may be wrong too. So rounding errors of one ulp are tried as well.
     ulp = EPSILON[reference.precision]
     with_ulp = {
         name: Expected(value, np.full(value.shape, ulp * root_mean_square(value)), reference.precision)
         for name, value in first.items()
     }
-    with_tolerances_of_reference = dict(with_ulp)
+    with_tolerances_of_reference = dict(with_ulp)  # the reference may lack some outputs
     for name, right in reference.expected.items():
-        if name in first and right.scale.shape == first[name].shape:
+        if name in first and right.rounding_error.shape == first[name].shape:
             with_tolerances_of_reference[name] = replace(right, value=first[name])
     return bool(others) and any(
         all(is_within_tolerance(other, replace(reference, expected=expected)) for other in others)

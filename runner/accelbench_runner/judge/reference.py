@@ -21,7 +21,7 @@ from accelbench.launch.record import CANONICAL
 from accelbench.workload import Array, Arrays, NamedArrays
 from accelbench_runner.judge.arithmetic import EPSILON, is_float, map_arrays, round_arrays
 from accelbench_runner.judge.canonical import CanonicalError, CanonicalForm, CanonicalProgram, canonical_form
-from accelbench_runner.judge.expected import Choices, Expected, Observed
+from accelbench_runner.judge.expected import Choices, DeviationStatistics, Expected
 from accelbench_runner.judge.hidden_errors import HiddenErrors, find_hidden_errors
 from accelbench_runner.judge.layout import describe_layout
 from accelbench_runner.judge.no_reference import RandomOutputsError
@@ -29,20 +29,20 @@ from accelbench_runner.judge.reference_program import ReferenceProgram, program_
 from accelbench_runner.outputs import as_real, save
 
 RUNS = 8
-"""Number of runs with moved inputs, and of runs in the policy's arithmetic. With four, 3 of 92 correct programs were
-refused."""
+"""Number of runs with perturbed inputs, and of runs in the policy's arithmetic. With four, 3 of 92 correct programs
+were refused."""
 RUNS_BY_SECONDS = ((1.0, RUNS), (5.0, 4))
 """Maximum number of runs of a reference that takes up to so many seconds; slower ones get `MINIMUM_RUNS`."""
 MINIMUM_RUNS = 2
 WIDENING = {4: 1.5, MINIMUM_RUNS: 2.5}
-"""Factor of the scales by the number of runs, if there are fewer than `RUNS`: fewer moves show less of their range."""
+"""Factor of the rounding errors by the number of runs, if there are fewer than `RUNS`: few runs show too little."""
 FORMULA_RUNS = 4
-"""The same for programs in float64, whose errors may be many tolerances."""
+"""The same as `RUNS` for programs in float64, whose errors may be many tolerances."""
 MAXIMUM_RERUN_DIFFERENCE = 1e-9
 """Maximum difference of two runs of the reference, relative to the array: sums may run in another order."""
 FLOAT64_STEP_ULPS = 2.0**12
-"""Number of ulp by which numbers are moved for float64; moves are divided by it. The reference itself rounds in
-float64, which would hide the effect of one ulp. Outputs are still linear in so small a step."""
+"""Number of ulp by which numbers are moved for float64; the deviations of outputs are divided by it. The reference
+itself rounds in float64, which would hide the effect of one ulp. Outputs are still linear in so small a step."""
 
 
 FIRST_SALT = 0x5DEECE66D
@@ -92,17 +92,18 @@ class Reference:
     hidden_errors: HiddenErrors = field(default_factory=HiddenErrors)
     """Errors that the form hides."""
 
-    def in_form(self, outputs: NamedArrays) -> NamedArrays:
+    def to_compared_form(self, outputs: NamedArrays) -> NamedArrays:
         """Return a launch's outputs in the form in which they are compared.
 
-        Raises IncomparableOutputsError if they cannot have it, or have NaN or infinity where the reference has none.
+        Raises IncomparableOutputsError if they have no such form, or if an output has NaN or infinity and that of the
+        reference has none.
         """
         if self.form is None:
             return as_real(outputs)
         if outputs.keys() != self.raw.shapes.keys():
             raise IncomparableOutputsError(describe_layout(outputs, self.raw.shapes))
         try:
-            compared = self.form.of(outputs)
+            compared = self.form.apply(outputs)
         except CanonicalError as error:
             problem = describe_layout(outputs, self.raw.shapes) or f"its outputs have no canonical form: {error}"
             raise IncomparableOutputsError(problem) from error
@@ -120,9 +121,10 @@ class Reference:
 def reference_for(
     case: Case, units: int, directory: Path, *, unseen_seed: int | None = None, runs: int = RUNS
 ) -> Reference:
-    """Return the right outputs of `case` after `units` units of work; compute them once, then read `directory`.
+    """Return the right outputs of `case` after `units` units of work, computed or read from a file in `directory`.
 
-    `unseen_seed` is the seed of other inputs to start from; None for the case's own. `runs` is that of `compute`.
+    The first call computes them and writes the file. `unseen_seed` is the seed of other inputs to start from; None for
+    the case's own. `runs` is the maximum number of runs, as in `compute`.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
@@ -163,13 +165,13 @@ def reference_for(
 
 
 def _add_raw_outputs(reference: Reference, form: CanonicalForm, outputs: NamedArrays, state: NamedArrays) -> Reference:
-    """Return the reference with what its `outputs` show before `form` is applied to them.
+    """Return the reference with the properties that are found from its `outputs`, to which `form` is not yet applied.
 
-    `state` is the initial state: a step that does nothing would return its arrays.
+    `state` is the initial state, which a step that does nothing would return.
     """
     shapes = {name: np.shape(output) for name, output in outputs.items()}
     initial = {name: state[name] for name, shape in shapes.items() if name in state and np.shape(state[name]) == shape}
-    outputs_without_work = _attempt(lambda: form.of({**outputs, **initial})) if initial else {}
+    outputs_without_work = _attempt(lambda: form.apply({**outputs, **initial})) if initial else {}
     return replace(
         reference,
         raw=RawOutputs(shapes, frozenset(name for name, output in outputs.items() if np.isfinite(output).all())),
@@ -185,7 +187,10 @@ def leaves_state_unchanged(state: NamedArrays, expected: Mapping[str, Expected])
 
 
 def counts_units(program: ReferenceProgram, start: Arrays, units: int, expected: Mapping[str, Expected]) -> bool:
-    """Return True if half of the units give other outputs than all `units` of them, which give `expected`."""
+    """Return True if the outputs depend on the number of units of work: half of them do not give `expected`.
+
+    If they do not depend on it, outputs cannot show that a program did less work than it claims.
+    """
     if units < 2:  # noqa: PLR2004 - one unit has no half
         return True
     with np.errstate(all="ignore"):
@@ -205,10 +210,11 @@ def _is_near(output: Array, expected: Expected) -> bool:
 def compute(
     program: ReferenceProgram, start: Arrays, units: int, precision: Precision, runs: int = RUNS
 ) -> dict[str, Expected]:
-    """Return the reference's outputs after `units` units of work, and how far roundings in `precision` move each.
+    """Return the reference's outputs after `units` units of work, and how exactly programs in `precision` return them.
 
-    `start` must be rounded to `precision`. There are at most `runs` runs with moved inputs, and as many in the policy's
-    arithmetic, half of them with noise in every operation. A slow reference runs less often, and its tolerances widen.
+    `start` must be rounded to `precision`. There are at most `runs` runs with perturbed inputs, and as many in the
+    policy's arithmetic, half of them with noise in every operation. A slow reference runs less often, and its
+    tolerances widen.
     """
     ulps = FLOAT64_STEP_ULPS if precision == "float64" else 1.0
     step = EPSILON[precision] * ulps  # inputs move by this fraction of their size
@@ -217,39 +223,39 @@ def compute(
         values, seconds = _time_exact(program, start, units)
         runs = min(runs, _affordable_runs(seconds))
         _check_repeatable(values, _as_arrays(program.exact(start, units)))
-        observed = {name: Observed(value, precision) for name, value in values.items()}
+        statistics = {name: DeviationStatistics(value, precision) for name, value in values.items()}
 
-        # The first kind of run: in the policy's type, from the given inputs and then from moved ones.
-        is_rounded = _add_run(observed, _attempt(partial(program.rounded, start, units, precision)))
-        move = _find_accepted_move(partial(program.exact, units=units), start, step)
+        # The first series: in the policy's type, from the given inputs and then from perturbed ones.
+        is_rounded = _add_run(statistics, _attempt(partial(program.rounded, start, units, precision)))
+        perturb = _find_accepted_perturbation(partial(program.exact, units=units), start, step)
         for _ in range(runs // 2 - 1 if is_rounded else 0):
-            moved = round_arrays(move(start, step, step, rng), precision)
-            _add_run(observed, _attempt(partial(program.rounded, moved, units, precision)))
-            del moved  # so that only one is in memory
-        _end_kind(observed)
+            perturbed = round_arrays(perturb(start, step, step, rng), precision)
+            _add_run(statistics, _attempt(partial(program.rounded, perturbed, units, precision)))
+            del perturbed  # so that only one is in memory
+        _end_series(statistics)
 
-        # The second kind: in float64, from moved inputs. Each unit of work rounds the state once; if no run in the
-        # policy's type has shown what that does, the state moves further.
+        # The second series: in float64, from perturbed inputs. Each unit of work rounds the state once; if no run in
+        # the policy's type has shown what that does, the state is perturbed more.
         state_step = step if is_rounded else step * float(np.sqrt(units))
         for _ in range(runs):
-            _add_run(observed, program.exact(move(start, state_step, step, rng), units), ulps)
-        _widen_for_sums(observed, program, start, units, step, ulps)
-        _end_kind(observed)
+            _add_run(statistics, program.exact(perturb(start, state_step, step, rng), units), ulps)
+        _widen_for_sums(statistics, program, start, units, step, ulps)
+        _end_series(statistics)
 
-        # The third kind: with noise in every operation.
+        # The third series: with noise in every operation.
         for index in range(runs // 2):
-            moved = move(start, step, step, rng)
-            outputs = _attempt(partial(program.noisy, moved, units, precision, FIRST_SALT * (2 * index + 1), ulps))
-            _add_run(observed, outputs, ulps)
-            del moved, outputs
-        _end_kind(observed)
-    return {name: each.expected(WIDENING.get(runs, 1.0)) for name, each in observed.items()}
+            perturbed = perturb(start, step, step, rng)
+            outputs = _attempt(partial(program.noisy, perturbed, units, precision, FIRST_SALT * (2 * index + 1), ulps))
+            _add_run(statistics, outputs, ulps)
+            del perturbed, outputs
+        _end_series(statistics)
+    return {name: each.expected(WIDENING.get(runs, 1.0)) for name, each in statistics.items()}
 
 
 def _time_exact(program: ReferenceProgram, start: Arrays, units: int) -> tuple[dict[str, Array], float]:
-    """Return the outputs in float64, and the seconds of the run: wall time or CPU time, whichever is less.
+    """Return the program's outputs in float64 and the seconds of the run, its wall time or CPU time if that is less.
 
-    So the seconds depend neither on the machine's other load nor on the number of threads.
+    CPU time alone would grow with the number of threads, and wall time alone with other load on the machine.
     """
     began, cpu_began = time.perf_counter(), time.process_time()
     values = _as_arrays(program.exact(start, units))
@@ -257,37 +263,42 @@ def _time_exact(program: ReferenceProgram, start: Arrays, units: int) -> tuple[d
 
 
 def _widen_for_sums(
-    observed: Mapping[str, Observed], program: ReferenceProgram, start: Arrays, units: int, step: float, ulps: float
+    statistics: Mapping[str, DeviationStatistics],
+    program: ReferenceProgram,
+    start: Arrays,
+    units: int,
+    step: float,
+    ulps: float,
 ) -> None:
-    """Run the reference on inputs that all grow by the fraction `step`, and widen the moves by what that shows.
+    """Increase the deviations of outputs that are long sums, found by a run whose inputs all grow by `step`.
 
-    `ulps` is that fraction in units in the last place.
+    `step` is a fraction of each input's size; `ulps` is the same step in units in the last place.
     """
     elements = sum(array.size for group in (start.state, *start.batches) for array in group.values())
     grown = map_arrays(start, lambda array: array * (1 + step) if array.dtype.kind in "fc" else array)
     for name, output in _as_arrays(_attempt(partial(program.exact, grown, units))).items():
-        if output.shape == observed[name].value.shape and is_float(output):
-            observed[name].add_terms(output, ulps, elements)
+        if output.shape == statistics[name].value.shape and is_float(output):
+            statistics[name].widen_for_sums(output, ulps, maximum_terms=elements)
 
 
 def _affordable_runs(seconds: float) -> int:
-    """Return the number of runs of each kind for a reference that takes `seconds`."""
+    """Return how often a reference that takes `seconds` may run with perturbed inputs."""
     return next((runs for limit, runs in RUNS_BY_SECONDS if seconds <= limit), MINIMUM_RUNS)
 
 
-def _add_run(observed: Mapping[str, Observed], outputs: NamedArrays, ulps: float = 1.0) -> bool:
-    """Add the outputs of a run that was disturbed by `ulps` units in the last place; return True if there are any."""
+def _add_run(statistics: Mapping[str, DeviationStatistics], outputs: NamedArrays, ulps: float = 1.0) -> bool:
+    """Add the outputs of a run that was perturbed by `ulps` units in the last place; return False if it has none."""
     for name, output in _as_arrays(outputs).items():
-        # Moved inputs may select another number of elements; such outputs cannot be compared.
-        if output.shape == observed[name].value.shape:
-            observed[name].add(output, ulps)
+        # Perturbed inputs may select another number of elements; such outputs cannot be compared.
+        if output.shape == statistics[name].value.shape:
+            statistics[name].add(output, ulps)
     return bool(outputs)
 
 
-def _end_kind(observed: Mapping[str, Observed]) -> None:
-    """End the runs of one kind, so that their moves widen the tolerances."""
-    for each in observed.values():
-        each.end_kind()
+def _end_series(statistics: Mapping[str, DeviationStatistics]) -> None:
+    """End a series of runs that are perturbed in the same way, for all outputs."""
+    for each in statistics.values():
+        each.end_series()
 
 
 def _as_arrays(outputs: NamedArrays) -> dict[str, Array]:
@@ -296,12 +307,12 @@ def _as_arrays(outputs: NamedArrays) -> dict[str, Array]:
 
 
 def _attempt(run: Callable[[], NamedArrays]) -> NamedArrays:
-    """Run the program in other arithmetic; return no outputs if it cannot."""
+    """Return the outputs of a run on inputs, or in arithmetic, that the program may not support; none if it fails."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they concern arithmetic that the program's author did not choose
         try:
             return run()
-        except Exception:  # noqa: BLE001 - the program was written for arrays of float64
+        except Exception:  # noqa: BLE001 - the program was written for other inputs and for float64
             return {}
 
 
@@ -313,42 +324,48 @@ def _check_repeatable(values: NamedArrays, rerun_values: NamedArrays) -> None:
             raise RandomOutputsError(name)
 
 
-Move = Callable[[Arrays, float, float, np.random.Generator], Arrays]
+Perturbation = Callable[[Arrays, float, float, np.random.Generator], Arrays]
 """Moves the floats of arrays by fractions of their size: first that for the state, then that for the batches."""
 
 
-def _find_accepted_move(run: Callable[[Arrays], NamedArrays], start: Arrays, step: float) -> Move:
-    """Return how to move the inputs of a program: all numbers, only fractions, or none if it refuses moved numbers.
+def _find_accepted_perturbation(run: Callable[[Arrays], NamedArrays], start: Arrays, step: float) -> Perturbation:
+    """Return how to perturb the inputs of a program so that `run` accepts them: all numbers, only fractions, or none.
 
     Some programs check their inputs: SciPy's `sosfilt` requires a column of ones.
     """
     rng = np.random.default_rng(0)
-    for move in (_move, partial(_move, keeps_whole_numbers=True)):
-        if _attempt(partial(run, move(start, step, step, rng))):
-            return move
-    return lambda arrays, _state_step, _step, _rng: arrays  # moves nothing
+    for perturb in (_perturb, partial(_perturb, keeps_whole_numbers=True)):
+        if _attempt(partial(run, perturb(start, step, step, rng))):
+            return perturb
+    return _leave_unperturbed
 
 
-def _move(
+def _leave_unperturbed(arrays: Arrays, _state_step: float, _step: float, _rng: np.random.Generator) -> Arrays:
+    """Return the arrays as they are, for programs that accept no other inputs."""
+    return arrays
+
+
+def _perturb(
     arrays: Arrays, state_step: float, step: float, rng: np.random.Generator, *, keeps_whole_numbers: bool = False
 ) -> Arrays:
-    """Move each float at random by up to the fraction `state_step` (in the state) or `step` (in batches) of its size.
+    """Move each float up or down at random, by a fraction of its size: `state_step` in the state, `step` in batches.
 
-    With `keeps_whole_numbers`, floats without a fractional part stay, as integers always do.
+    Some move by half of that. With `keeps_whole_numbers`, floats without a fractional part stay, as integers always do.
     """
 
-    def move(array: Array, fraction: float) -> Array:
+    def perturb_array(array: Array, fraction: float) -> Array:
+        """Return the array with each float moved by `fraction` of its size, or by half of that."""
         if array.dtype.kind == "c":
-            return np.asarray(move(array.real, fraction) + 1j * move(array.imag, fraction))
+            return np.asarray(perturb_array(array.real, fraction) + 1j * perturb_array(array.imag, fraction))
         if not is_float(array):
             return array
         # With two sizes of steps, equal numbers may become smaller or larger than each other.
-        moved = array * (1 + fraction * rng.choice([-1.0, -0.5, 0.5, 1.0], array.shape))
-        return np.where(array == np.rint(array), array, moved) if keeps_whole_numbers else moved
+        perturbed = array * (1 + fraction * rng.choice([-1.0, -0.5, 0.5, 1.0], array.shape))
+        return np.where(array == np.rint(array), array, perturbed) if keeps_whole_numbers else perturbed
 
     return Arrays(
-        state={name: move(array, state_step) for name, array in arrays.state.items()},
-        batches=tuple({name: move(array, step) for name, array in batch.items()} for batch in arrays.batches),
+        state={name: perturb_array(array, state_step) for name, array in arrays.state.items()},
+        batches=tuple({name: perturb_array(array, step) for name, array in batch.items()} for batch in arrays.batches),
     )
 
 
@@ -361,13 +378,13 @@ def _load(file: Path, known: Reference) -> Reference:
         expected = {
             name: Expected(
                 value=archive[f"value:{name}"],
-                scale=archive[f"scale:{name}"],
+                rounding_error=archive[f"scale:{name}"],
                 precision=known.precision,
                 choices=Choices(
-                    **counts, positions=archive[f"positions:{name}"], values=archive[f"alternatives:{name}"]
+                    **numbers, positions=archive[f"positions:{name}"], values=archive[f"alternatives:{name}"]
                 ),
             )
-            for name, counts in properties["choices"].items()
+            for name, numbers in properties["choices"].items()
         }
     return replace(
         known,
@@ -390,12 +407,17 @@ def _save(file: Path, reference: Reference) -> None:
     for name, expected in reference.expected.items():
         arrays |= {
             f"value:{name}": expected.value,
-            f"scale:{name}": expected.scale,
+            f"scale:{name}": expected.rounding_error,
             f"positions:{name}": expected.choices.positions,
             f"alternatives:{name}": expected.choices.values,
         }
-        counts = asdict(expected.choices)
-        choices[name] = {key: counts[key] for key in ("runs", "once", "share", "most", "farthest")}
+        choices[name] = {
+            "runs": expected.choices.runs,
+            "changed_once": expected.choices.changed_once,
+            "typical_share": expected.choices.typical_share,
+            "most_changed": expected.choices.most_changed,
+            "farthest": expected.choices.farthest,
+        }
     properties = {
         "choices": choices,
         "frameworks": reference.frameworks,
