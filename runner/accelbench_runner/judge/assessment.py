@@ -37,7 +37,7 @@ MAXIMUM_REASONS = 2
 
 
 def judge(request: JudgeRequest) -> Assessment:
-    """Return the assessment of the request's launches."""
+    """Check the request's launches, compare their times, and decide whether to stop."""
     parity = _read_parity(request)
     # Outputs of earlier rounds have been deleted, so their launches keep the parity that they already have.
     launches = tuple(
@@ -64,18 +64,19 @@ def judge(request: JudgeRequest) -> Assessment:
             Disturbed(round=round_number, reasons=reasons[:MAXIMUM_REASONS])
             for round_number, reasons in sorted(split.noisy.items())
         ),
-        spread=spreads(split.counted, 1 - float(request.case.measurement.confidence)),
+        spread=spread_by_variant(split.counted, 1 - float(request.case.measurement.confidence)),
         stop=judged.stop_reason(),
     )
 
 
 def _read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
     """Return the comparison of each launch's outputs with the reference, by `ROUND/VARIANT`."""
-    if request.reference_delay:  # it shows no mistake of anybody: the machine may be slow or busy
+    if request.reference_delay:  # no variant is to blame: the machine may be slow or busy
         return dict.fromkeys(request.outputs, _uncompared(request.reference_delay))
     if request.reference_problem:
         error = InvalidWorkloadError(request.reference_problem)
-        reading = without_reference(request.case, request.launches, units=0, error=error)  # nothing was compared
+        # Units of work are 0, because no outputs were compared.
+        reading = without_reference(request.case, request.launches, units=0, error=error)
         return dict.fromkeys(request.outputs, reading)
     return read_parity(request)
 
@@ -86,7 +87,10 @@ def _uncompared(reason: str) -> ParityReading:
 
 
 def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
-    """Return the assessment of launches that were not timed, with this round's `parity` by `ROUND/VARIANT`."""
+    """Check launches that were not timed, as those of `accelbench check`; compare no times.
+
+    `parity` has this round's comparisons with the reference, by `ROUND/VARIANT`.
+    """
     successful = tuple(launch for launch in launches if launch.failure is None)
     rounds = len({launch.round for launch in launches})
     return Assessment(
@@ -98,11 +102,8 @@ def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[st
     )
 
 
-def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
-    """Return the spread of each variant's times.
-
-    Its confidence interval misses the true time with probability `alpha`.
-    """
+def spread_by_variant(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
+    """Return the spread of each variant's times: outliers, and a confidence interval at level 1 - `alpha`."""
     blocks_by_variant: dict[str, list[list[float]]] = {}
     times_by_variant: dict[str, list[float]] = {}
     for launch in launches:
@@ -118,12 +119,16 @@ def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]
 
 
 def _spread(blocks_by_launch: Sequence[Sequence[float]], times: Sequence[float], alpha: float) -> Spread:
-    """Return the spread of one variant; all times are in seconds per unit, `times` has one of each launch."""
+    """Return the spread of one variant's times, in seconds per unit of work.
+
+    `blocks_by_launch` has the times of each launch's blocks, and `times` one time of each launch.
+    """
     interval = student_interval([math.log(time) for time in times], alpha)
-    medians = [statistics.median(blocks) for blocks in blocks_by_launch]
+    block_outliers = total(find_outliers(blocks) for blocks in blocks_by_launch)
+    launch_outliers = find_outliers([statistics.median(blocks) for blocks in blocks_by_launch])
     return Spread(
-        block_outliers=OutlierCounts(**vars(total(find_outliers(blocks) for blocks in blocks_by_launch))),
-        launch_outliers=OutlierCounts(**vars(find_outliers(medians))),
+        block_outliers=OutlierCounts(**vars(block_outliers)),
+        launch_outliers=OutlierCounts(**vars(launch_outliers)),
         between_launches=between_launch_share(blocks_by_launch),
         effective_blocks=statistics.median(effective_size(blocks) for blocks in blocks_by_launch),
         lower_seconds=interval.lower if interval else None,
@@ -162,7 +167,7 @@ class JudgedCase:
 
     @cached_property
     def only_observes(self) -> bool:
-        """Return True if the successful launches observe and time nothing."""
+        """Return True if the launches only observe values of the program, and time nothing."""
         successful = [launch for launch in self.launches if launch.failure is None]
         return bool(successful) and all(launch.observes for launch in successful)
 
@@ -177,7 +182,7 @@ class JudgedCase:
 
     @cached_property
     def rounds(self) -> tuple[int, ...]:
-        """Return the complete rounds that were not disturbed."""
+        """Return the numbers of the complete rounds that no other load disturbed."""
         undisturbed_rounds = {launch.round for launch in self.launches} - self.split.reasons.keys()
         return tuple(round_number for round_number in sorted(undisturbed_rounds) if self._is_complete(round_number))
 
@@ -189,7 +194,7 @@ class JudgedCase:
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """Return each variant's seconds per unit by undisturbed round."""
+        """Return each variant's seconds per unit by undisturbed round, by the quantity that decides the verdict."""
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
@@ -208,7 +213,7 @@ class JudgedCase:
         return seconds
 
     def _measured_variants(self, quantity: Quantity | None = None) -> MeasuredVariants:
-        """Return what comparisons by `quantity` need; None for the quantity that decides the verdict."""
+        """Return the variants' times by `quantity`, ready to be compared; None is the one that decides the verdict."""
         # With a single quantity, comparisons do not name it.
         named_quantity = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
         return MeasuredVariants(
@@ -222,12 +227,12 @@ class JudgedCase:
         )
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by the quantity that decides."""
+        """Compare each variant with the baseline by the quantity that decides the verdict."""
         if not self.only_observes:
             yield from self._compare_with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by the other quantities."""
+        """Compare each variant with the baseline by the quantities that do not decide the verdict, such as tails."""
         for quantity in self.quantities[1:]:
             yield from self._compare_with_baseline(quantity)
 
@@ -240,7 +245,7 @@ class JudgedCase:
                 yield comparison if comparison.verdict is None else self._add_payback(comparison)
 
     def _add_payback(self, comparison: Comparison) -> Comparison:
-        """Return the comparison with the number of steps after which a slower first call has paid for itself."""
+        """Return the comparison with the number of steps after which a slower first call pays off, if it is known."""
         baseline_launches = self._counted_launches(comparison.baseline)
         variant_launches = self._counted_launches(comparison.variant)
         finding = payback(baseline_launches, variant_launches, self.rule.nominal_alpha)
@@ -255,24 +260,26 @@ class JudgedCase:
             return StopReason.TARGET_MET if len(self.rounds) >= self.rule.rounds_min else None
         names = [variant.name for variant in self.case.variants]
         valid = [name for name in names if name not in self.failures and not self._is_rejected(name)]
-        if len(valid) < min(2, len(names)):
+        needed = min(2, len(names))  # a case may have a single variant
+        if len(valid) < needed:
             return StopReason.NOTHING_TO_COMPARE
         if self.split.all_disturbed:
             return None
         rounds = len(self.rounds)
-        if all(
+        is_narrow_enough = [
             interval is not None
             and self.rule.should_stop(rounds=rounds, relative_half_width=interval.relative_half_width)
             for interval in self._deciding_intervals(valid)
-        ):
+        ]
+        if all(is_narrow_enough):
             return StopReason.TARGET_MET
         return StopReason.MAXIMUM_ROUNDS_REACHED if rounds >= self.rule.rounds_max else None
 
     def _deciding_intervals(self, valid: Sequence[str]) -> list[Interval | None]:
-        """Return the intervals of the variants `valid` that must be as narrow as the target before measuring stops.
+        """Return the confidence intervals that must be as narrow as the target before measuring stops.
 
-        They are those of speedups over the baseline; without a valid baseline, those of the variants' own times. None
-        stands for an interval that so few rounds do not give.
+        They are those of speedups over the baseline; without a valid baseline, those of the variants' own times.
+        `valid` names the variants that can be compared. With too few rounds for an interval, None stands in its place.
         """
         baseline = self.case.baseline
         opponents = [name for name in valid if name != baseline]
@@ -281,7 +288,7 @@ class JudgedCase:
         return [self._time_interval(name) for name in valid]
 
     def _is_rejected(self, variant: str) -> bool:
-        """Return True if the variant failed a check, other than those of the machine's load, or cannot be compared."""
+        """Return True if a check rules out a verdict on the variant, other than those that the machine's load fails."""
         excused_checks = self._measured_variants().excused_checks
         return any(name not in excused_checks for name in checks_against_verdict(self.certificate, variant))
 

@@ -79,7 +79,7 @@ def _axis_orders(array: Array) -> Iterator[tuple[int, ...]]:
 
 
 def explain_layout(difference: Difference) -> str:
-    """Explain right numbers that are transposed, reversed along an axis or laid out by column; empty if they are not."""
+    """Explain right numbers that are transposed, reversed or laid out by column; empty if they are not."""
     output = difference.output
     for axes in _axis_orders(output):
         if difference.is_corrected_by(np.transpose(output, axes)):

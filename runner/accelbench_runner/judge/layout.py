@@ -19,9 +19,9 @@ def read_outputs(directory: Path, file_name: str = "outputs.npz") -> NamedArrays
 
 
 def describe_layout(outputs: NamedArrays, shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """Describe a difference in names, shapes or types; empty if there is none.
+    """Describe how the outputs' names, shapes or types differ from the right ones; empty if they do not.
 
-    `shapes` are the right shapes, by name.
+    `shapes` has the right shapes, by name.
     """
     lacking = shapes.keys() - outputs.keys()
     unexpected = outputs.keys() - shapes.keys()
@@ -42,12 +42,12 @@ def describe_layout(outputs: NamedArrays, shapes: Mapping[str, tuple[int, ...]])
 
 
 def _list_names(names: Iterable[str]) -> str:
-    """List names in alphabetical order, and count those after the first `MAXIMUM_NAMES`."""
+    """Join names in alphabetical order, such as `a, b, c, d, e and 3 more`."""
     ordered = sorted(names)
     more = f" and {len(ordered) - MAXIMUM_NAMES} more" if len(ordered) > MAXIMUM_NAMES else ""
     return ", ".join(ordered[:MAXIMUM_NAMES]) + more
 
 
 def mismatch(units: int, detail: str) -> ParityReading:
-    """Return the reading of outputs after `units` units of work that cannot be compared; `detail` says why."""
+    """Return a failed comparison of outputs after `units` units of work; `detail` says why they cannot be compared."""
     return ParityReading(units=units, finite=True, worst_ratio=MISMATCH, worst_array="", detail=detail)

@@ -28,8 +28,8 @@ MINIMUM_ELEMENTS = 64
 MOMENTS = ("location", "spread", "skew", "weight of the tails", "link to the element")
 MAXIMUM_ERRORS = 6.0
 """Maximum difference in standard errors. With 16 draws, a correct moment is further off in 1 of 40,000 cases."""
-NOTHING = 1.0
-"""Tolerance of the location, in standard deviations, from which on the comparison detects nothing of interest."""
+USELESS_SHIFT = 1.0
+"""Smallest detected shift, in standard deviations, from which on a comparison detects nothing of interest."""
 ROUNDING = 2.0**-12
 """Relative difference of two numbers that count as equal: float32, and narrow types up to a few units, round alike."""
 
@@ -42,21 +42,21 @@ class Distribution:
         shape: Shape of the output.
         draws: Numbers of the compared elements, one row for each draw.
         ordered: The numbers of all draws in ascending order.
-        means: Mean over the draws of each compared element's `_location`.
+        mean_locations: Mean over the draws of each compared element's `_location`.
         moments: Mean over the draws of each of the `MOMENTS`.
-        errors: Standard error of each moment of one draw.
+        errors: Standard error of each moment of a single draw.
     """
 
     shape: tuple[int, ...]
     draws: Array
     ordered: Array
-    means: Array
+    mean_locations: Array
     moments: Array
     errors: Array
 
     @property
-    def detects(self) -> float:
-        """Return the smallest shift of all elements that is detected, in standard deviations of the elements."""
+    def detected_shift(self) -> float:
+        """Return the smallest common shift of all elements that is detected, in standard deviations of an element."""
         return MAXIMUM_ERRORS * float(self.errors[0])
 
 
@@ -84,14 +84,14 @@ def choose_elements(output: Array) -> Array:
 
 
 def observe(draws: Sequence[Array], shape: tuple[int, ...]) -> Distribution:
-    """Return what the draws of an output of this shape have in common; `draws` are what `choose_elements` returns."""
+    """Return the distribution of an output of this shape; each of `draws` is what `choose_elements` returned for it."""
     rows = np.array(draws)
     ordered = np.sort(rows, axis=None)
     ranks_by_draw = [_ranks(row, ordered) for row in rows]
     sum_of_locations = np.sum([_location(ranks) for ranks in ranks_by_draw], axis=0)
     moments, squared_errors = [], []
     for ranks in ranks_by_draw:
-        # The other draws' mean location of each element: it must not be compared with its own draw.
+        # The mean location of each element in the other draws, so that no draw is compared with itself.
         means_of_others = (sum_of_locations - _location(ranks)) / (len(rows) - 1)
         terms = _terms(ranks, means_of_others)
         moments.append(terms.mean(axis=1))
@@ -108,11 +108,11 @@ def compare_moments(name: str, output: Array, expected: Distribution) -> MomentC
     if not np.size(output):
         return MomentComparison(0.0, f"{name} is empty")
     values = choose_elements(output)
-    if values.size < MINIMUM_ELEMENTS or expected.detects >= NOTHING:
+    if values.size < MINIMUM_ELEMENTS or expected.detected_shift >= USELESS_SHIFT:
         numbers = "1 random number" if np.size(output) == 1 else f"{np.size(output):,} random numbers"
         detail = f"{name} has {numbers}, whose distribution one draw does not show: return what they are computed from"
         return MomentComparison(0.0, detail, compared=False)
-    moments = _terms(_ranks(values, expected.ordered), expected.means).mean(axis=1)
+    moments = _terms(_ranks(values, expected.ordered), expected.mean_locations).mean(axis=1)
     with np.errstate(all="ignore"):
         ratios = np.abs(moments - expected.moments) / (MAXIMUM_ERRORS * expected.errors)
     ratios = np.nan_to_num(np.where(moments == expected.moments, 0.0, ratios), nan=MISMATCH, posinf=MISMATCH)
@@ -127,7 +127,10 @@ def compare_moments(name: str, output: Array, expected: Distribution) -> MomentC
 
 
 def _ranks(values: Array, ordered: Array) -> Array:
-    """Return the rank of each of `values` among `ordered`, from 0 to 1; equal numbers share their middle rank."""
+    """Return the rank of each of `values` among the sorted `ordered`, from 0 to 1.
+
+    Numbers that are equal but for rounding share their middle rank.
+    """
     margin = ROUNDING * np.abs(values)
     below = np.searchsorted(ordered, values - margin, side="left")
     up_to = np.searchsorted(ordered, values + margin, side="right")
@@ -135,15 +138,15 @@ def _ranks(values: Array, ordered: Array) -> Array:
 
 
 def _location(ranks: Array) -> Array:
-    """Return the first Legendre polynomial of ranks from 0 to 1: it has mean 0 and variance 1 if they are uniform."""
+    """Scale ranks from 0 to 1 by the first Legendre polynomial, so that uniform ranks get mean 0 and variance 1."""
     return np.asarray(np.sqrt(3) * (2 * ranks - 1))
 
 
-def _terms(ranks: Array, means: Array) -> Array:
+def _terms(ranks: Array, mean_locations: Array) -> Array:
     """Return the terms whose means are the moments: a row for each of the `MOMENTS`, a column for each element.
 
     They are the first four orthonormal Legendre polynomials of the ranks, and the product of an element's location and
-    its mean location `means` in other draws.
+    its mean location in other draws.
     """
     x = 2 * ranks - 1
     return np.stack(
@@ -152,6 +155,6 @@ def _terms(ranks: Array, means: Array) -> Array:
             np.sqrt(5) * (3 * x**2 - 1) / 2,
             np.sqrt(7) * (5 * x**3 - 3 * x) / 2,
             3 * (35 * x**4 - 30 * x**2 + 3) / 8,
-            _location(ranks) * means,
+            _location(ranks) * mean_locations,
         ]
     )

@@ -13,7 +13,7 @@ from accelbench_runner.judge.own_program import REMEDY
 
 
 class RandomOutputsError(ValueError):
-    """Report that the output `name` of the reference is another one when it runs again on the same inputs."""
+    """Report that two runs of the reference on the same inputs return different outputs `name`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} differs between two runs on the same inputs: {RANDOM}")
@@ -28,7 +28,10 @@ NARROWER: Mapping[Precision, frozenset[str]] = {
 
 
 def narrow_reference(case: Case, launches: Iterable[LaunchRecord], units: int) -> ParityReading | None:
-    """Return a failed reading if the baseline's own program, the reference, returns a less exact type; else None."""
+    """Return a failed reading if the baseline's own program is the reference and returns a too narrow type; else None.
+
+    Too narrow is a type that is less exact than the requested precision.
+    """
     if catalogue.find(case.workload).has_reference():
         return None
     precision = case.measurement.precision
@@ -36,10 +39,10 @@ def narrow_reference(case: Case, launches: Iterable[LaunchRecord], units: int) -
         if launch.variant != case.baseline:
             continue
         types = value_or_none(launch.facts.output_types) or {}
-        for name, kind in types.items():
-            if kind in NARROWER.get(precision, ()):
+        for name, type_name in types.items():
+            if type_name in NARROWER.get(precision, ()):
                 detail = (
-                    f"{case.baseline}'s own program is the reference, and it returns {name} as {kind}, although "
+                    f"{case.baseline}'s own program is the reference, and it returns {name} as {type_name}, although "
                     f"{precision} is requested: leave the type as it is given, or write a reference() in NumPy"
                 )
                 return _reading(units, case.baseline, detail)
@@ -47,7 +50,7 @@ def narrow_reference(case: Case, launches: Iterable[LaunchRecord], units: int) -
 
 
 def without_reference(case: Case, launches: Iterable[LaunchRecord], units: int, error: Exception) -> ParityReading:
-    """Return the reading of outputs that cannot be compared because computing the reference raised `error`."""
+    """Return the failed reading of outputs that cannot be compared, because computing the reference raised `error`."""
     reason = str(error) if isinstance(error, RandomOutputsError) else script.format_error(error)
     if isinstance(error, CanonicalError):
         culprit = CANONICAL
@@ -69,7 +72,7 @@ def without_reference(case: Case, launches: Iterable[LaunchRecord], units: int, 
 
 
 def _reading(units: int, culprit: str, detail: str) -> ParityReading:
-    """Return the reading of outputs that have no reference because `culprit` failed: a variant or a function's name."""
+    """Return the failed reading of outputs without a reference; `culprit` names the variant or function that failed."""
     return ParityReading(
         units=units, finite=True, worst_ratio=MISMATCH, worst_array="", detail=detail, failed_reference=culprit
     )

@@ -22,41 +22,41 @@ class OwnProgram:
     def __init__(self, case: Case, workload: Workload, parameters: Any) -> None:
         """Import the baseline's framework, and initialise it on the CPU in float64."""
         variant = next(variant for variant in case.variants if variant.name == case.baseline)
-        self._kind = workload.variants()[variant.use]
+        self._variant_kind = workload.variants()[variant.use]
         self._workload, self._parameters = workload, parameters
         self._settings = AdapterSettings(
-            mode=self._kind.mode,
-            options=catalogue.parse_options(self._kind, variant.options),
+            mode=self._variant_kind.mode,
+            options=catalogue.parse_options(self._variant_kind, variant.options),
             platform=PLATFORM,
             precision="float64",
             rounded=case.measurement.precision,
             threads=len(os.sched_getaffinity(0)),
             differentiates=workload.measure(parameters).differentiates,
-            backend=frameworks.find(self._kind.framework).backend(PLATFORM, {}),
+            backend=frameworks.find(self._variant_kind.framework).backend(PLATFORM, {}),
         )
         self._adapter = self._load_adapter()
 
     def _load_adapter(self) -> Adapter:
-        """Initialise the framework by the settings, and return its adapter."""
-        adapter: Adapter = frameworks.find(self._kind.framework).load_adapter()(self._settings)
+        """Return an adapter of the baseline's framework that is initialised with the current settings."""
+        adapter: Adapter = frameworks.find(self._variant_kind.framework).load_adapter()(self._settings)
         adapter.initialise()
         return adapter
 
     def exact(self, arrays: Arrays, units: int) -> NamedArrays:
-        """Return what the program exports in float64 after `units` units of work."""
+        """Return the program's outputs in float64 after `units` units of work."""
         return self._run(arrays, units, "float64")
 
     def rounded(self, arrays: Arrays, units: int, precision: Precision) -> NamedArrays:
-        """Return what the program exports in the policy's type; nothing for float64, which `exact` returns."""
+        """Return the program's outputs in the policy's type; empty for float64, which `exact` computes."""
         return {} if precision == "float64" else self._run(arrays, units, precision)
 
     def noisy(self, arrays: Arrays, units: int, precision: Precision, salt: int, ulps: float) -> NamedArrays:
-        """Return nothing: operations of a framework cannot be given noise."""
+        """Return no outputs: noise cannot be added to the operations of a framework."""
         del arrays, units, precision, salt, ulps
         return {}
 
     def _run(self, arrays: Arrays, units: int, precision: Precision) -> NamedArrays:
-        """Return what the program exports in `precision`; run it again with autograd if it turns out to need that."""
+        """Return the program's outputs in `precision`; run it again with autograd if it needs gradients."""
         if precision != self._settings.precision:  # a framework has one precision at a time
             self._settings = replace(self._settings, precision=precision)
             self._adapter = self._load_adapter()
@@ -71,8 +71,8 @@ class OwnProgram:
         return self._run_steps(arrays, units)
 
     def _run_steps(self, arrays: Arrays, units: int) -> NamedArrays:
-        """Build the program anew from `arrays`, run `units` units of work, and return what it exports."""
-        program = build_anew(self._workload, self._kind, self._parameters, arrays, self._adapter)
+        """Build the program again from `arrays`, run `units` units of work step by step, and return the outputs."""
+        program = build_anew(self._workload, self._variant_kind, self._parameters, arrays, self._adapter)
         try:
             state, out = program.state, None
             steps = max(1, units // program.units)  # one step may do more units than the judge asks for

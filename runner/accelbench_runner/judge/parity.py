@@ -18,7 +18,7 @@ from accelbench_runner.judge.expected import Expected
 from accelbench_runner.judge.explanation import explain
 from accelbench_runner.judge.layout import describe_layout, mismatch, read_outputs
 from accelbench_runner.judge.no_reference import narrow_reference, without_reference
-from accelbench_runner.judge.random_outputs import declared_random, read_random
+from accelbench_runner.judge.random_outputs import declared_random_comparison, read_random
 from accelbench_runner.judge.reference import (
     FORMULA_RUNS,
     IncomparableOutputsError,
@@ -55,7 +55,7 @@ def _read_launch(request: JudgeRequest, launch: LaunchRecord, directory: Path) -
         outputs = read_outputs(directory)
     except Exception as error:  # noqa: BLE001 - a launch may write any file, or none
         return mismatch(units, f"its outputs cannot be read: {error!r}")
-    if declared_random(request.case):
+    if declared_random_comparison(request.case):
         return read_random(request, launch, outputs, units)
     reading = _read_outputs_of(request, outputs, units)
     formula = _read_formula(request, launch, directory)
@@ -134,7 +134,8 @@ def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading
 def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
     """Compare a launch's outputs for unseen inputs with the reference for these inputs; None without such outputs.
 
-    `outputs` is the directory that the launch wrote to. `changes` of the result is True if the right outputs for unseen inputs differ from those for the original ones.
+    `outputs` is the directory that the launch wrote to. `changes` of the result is True if the right outputs for unseen
+    inputs differ from those for the original ones.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable) or dependence.units is None:
@@ -240,8 +241,8 @@ def _doubt(reference: Reference, units: int, seen_in_half: float | None, after: 
         return f"after {units} units the right state is the initial one: a step that does nothing would pass"
     if seen_in_half is not None and seen_in_half >= 1:
         return (
-            f"the outputs are too sensitive to tell errors below {seen_in_half:.2g} of their size from rounding, in half of "
-            f"them{after}; a higher precision can be compared"
+            f"the outputs are too sensitive to tell errors below {seen_in_half:.2g} of their size from rounding, in "
+            f"half of them{after}; a higher precision can be compared"
         )
     return ""
 

@@ -27,7 +27,7 @@ def payback(
 ) -> PaybackFinding | None:
     """Estimate after how many steps the variant's slower first call has paid for itself; None with too few rounds.
 
-    Both mappings are the launches by round. The interval misses the right number with probability `alpha`.
+    `baseline` and `variant` are their launches by round. The confidence interval has the level 1 - `alpha`.
     """
     baseline_costs_by_round = _known_costs(baseline)
     variant_costs_by_round = _known_costs(variant)
@@ -46,22 +46,23 @@ def payback(
 
 
 def _known_costs(launches: Mapping[int, LaunchRecord]) -> dict[int, LaunchCost]:
-    """Return the costs of launches by round, without launches whose cost is unknown."""
+    """Return the costs of launches by round; leave out launches whose cost is unknown."""
     costs = {round_number: cost_of(launch) for round_number, launch in launches.items()}
     return {round_number: cost for round_number, cost in costs.items() if cost is not None}
 
 
 def _variant_and_unit(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
-    """Return the name of the launches' variant, and that of its unit of work."""
+    """Return the variant's name and the name of its unit of work, such as `step`, from its launches."""
     launch = next(iter(launches))
     unit = launch.facts.unit
     return launch.variant, "step" if isinstance(unit, Unreadable) else unit
 
 
 def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
-    """Replace each step time x by g (1 + log(x / g)), where g is their geometric mean, which reports show.
+    """Replace each step time x by g (1 + log(x / g)), where g is the geometric mean of all step times.
 
-    The arithmetic mean of these is g, and their variance is that of g (delta method).
+    Reports show g, and the estimate uses arithmetic means. The arithmetic mean of the new times is g, and their
+    variance gives that of g (delta method).
     """
     if not costs:
         return []
@@ -70,7 +71,7 @@ def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
 
 
 def cost_of(launch: LaunchRecord) -> LaunchCost | None:
-    """Return the cost of a launch; None if it is unknown."""
+    """Return how long a launch's first call took beyond its steps, and how long a step takes; None if unknown."""
     phase_seconds: dict[str, float] = {phase.phase: phase.seconds for phase in launch.phases}
     step_seconds = launch.seconds()
     if step_seconds is None or not all(phase in phase_seconds for phase in FIRST_CALL):
@@ -78,12 +79,12 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
     units_per_call = launch.facts.units_per_call
     steps_in_call = 1 if isinstance(units_per_call, Unreadable) else units_per_call
     first_call_seconds = sum(phase_seconds[phase] for phase in FIRST_CALL)
-    # The first call also does its steps; only the rest of its time is extra.
+    # The first call does some steps too. Only the rest of its time is the cost of compiling.
     return LaunchCost(first_call=first_call_seconds - steps_in_call * step_seconds, step=step_seconds)
 
 
 def _payback_document(estimate: PaybackEstimate, first_call_seconds: float) -> Payback:
-    """Return the estimate with whole numbers of steps."""
+    """Convert an estimate to the form that results contain, with whole numbers of steps."""
     steps = estimate.steps if estimate.answer in {"after", "until"} else None
     return Payback(
         answer=estimate.answer,

@@ -20,22 +20,23 @@ from accelbench_runner.outputs import UNSEEN, as_real, save
 ONLY_SHAPES = "the values are random, as the workload declares: only names, shapes and types are compared"
 
 
-def declared_random(case: Case) -> str:
-    """Return how the case's workload wants its random outputs compared: `moments` or `shapes`; empty if not random."""
+def declared_random_comparison(case: Case) -> str:
+    """Return how the workload declares that its random outputs are compared, `moments` or `shapes`; else empty."""
     try:
         workload = catalogue.find(case.workload)
         return workload.measure(catalogue.parse_parameters(workload, case.parameters)).random or ""
-    except Exception:  # noqa: BLE001 - a workload author's code; whoever computes the reference reports it
+    except Exception:  # noqa: BLE001 - a workload author's code; the error is reported with the reference
         return ""
 
 
 def read_random(request: JudgeRequest, launch: LaunchRecord, outputs: NamedArrays, units: int) -> ParityReading:
-    """Compare a launch's random outputs with the reference, on the case's inputs (`outputs`) and on unseen ones."""
+    """Compare a launch's random `outputs` with the reference's distribution, and those on unseen inputs as well."""
     try:
         expected = distributions_for(request.case, units, Path(request.directory))
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
         return without_reference(request.case, request.launches, units, error)
     reading = _compare(request.case, as_real(outputs), expected, units)
+    # In float64 random outputs show no more, so that comparison is marked as not made.
     in_float64 = mismatch(units, "random outputs show no more in float64").model_copy(update={"compared": False})
     reading = reading.model_copy(update={"formula": in_float64})
     dependence = value_or_none(launch.facts.dependence)
@@ -46,16 +47,19 @@ def read_random(request: JudgeRequest, launch: LaunchRecord, outputs: NamedArray
 
 
 def _read_unseen(request: JudgeRequest, launch: LaunchRecord, units: int) -> UnseenReading:
-    """Compare a launch's outputs on unseen inputs; `changes` is True if these change the reference's distribution."""
+    """Compare a launch's random outputs on unseen inputs with the reference's distribution for these inputs.
+
+    `changes` of the result is True if that distribution differs from the one for the case's own inputs.
+    """
     directory = Path(request.directory)
     try:
-        seen = distributions_for(request.case, units, directory)
+        original = distributions_for(request.case, units, directory)
         expected = distributions_for(request.case, units, directory, unseen_seed=request.unseen_seed)
         outputs = as_real(read_outputs(Path(request.outputs[f"{launch.round}/{launch.variant}"]), UNSEEN))
         reading = _compare(request.case, outputs, expected, units)
         changes = any(
             compare_moments(name, each.draws[0], expected[name]).ratio > 1
-            for name, each in seen.items()
+            for name, each in original.items()
             if each.shape == expected[name].shape
         )
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
@@ -82,14 +86,15 @@ def _compare(case: Case, outputs: NamedArrays, expected: Mapping[str, Distributi
         compared=False,
         own_program="" if workload.has_reference() else case.baseline,
     )
-    if declared_random(case) == "shapes":
+    if declared_random_comparison(case) == "shapes":
         return only_shapes
     comparisons = {name: compare_moments(name, outputs[name], each) for name, each in expected.items()}
+    # Among equal ratios, an output that cannot be compared is the worst.
     worst_name = max(comparisons, key=lambda name: (comparisons[name].ratio, not comparisons[name].compared))
     worst = comparisons[worst_name]
     detail = f"random outputs, compared by moments: {worst.detail}"
     if worst.ratio <= 1 and worst.compared:
-        shift = max(each.detects for each in expected.values())
+        shift = max(each.detected_shift for each in expected.values())
         detail += f"; detects a shift by {shift:.2g} standard deviations"
     return only_shapes.model_copy(
         update={
@@ -105,7 +110,11 @@ def _compare(case: Case, outputs: NamedArrays, expected: Mapping[str, Distributi
 def distributions_for(
     case: Case, units: int, directory: Path, *, unseen_seed: int | None = None
 ) -> dict[str, Distribution]:
-    """Return the distribution of each output of the reference after `units` units of work; draw it once for a case."""
+    """Return the distribution of each output of the reference after `units` units of work.
+
+    The first call runs the reference and keeps its outputs in `directory`. `unseen_seed` is the seed of other inputs to
+    start from; None for the case's own.
+    """
     file = directory / f"random-{units}{'' if unseen_seed is None else '-unseen'}.npz"
     if not file.exists():
         save(file.with_suffix(".partial.npz"), _draw(case, units, unseen_seed))
@@ -116,7 +125,10 @@ def distributions_for(
 
 
 def _draw(case: Case, units: int, unseen_seed: int | None) -> dict[str, np.ndarray]:
-    """Run the reference `RUNS` times; return `draws:NAME`, a row of compared elements per run, and `shape:NAME`."""
+    """Run the reference `RUNS` times, and return the arrays to store for each output.
+
+    `draws:NAME` has a row of compared elements for each run; `shape:NAME` is the shape of the whole output.
+    """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     start = start_arrays(case, workload, parameters, unseen_seed)

@@ -23,11 +23,11 @@ class ReferenceProgram(Protocol):
         ...
 
     def rounded(self, arrays: Arrays, units: int, precision: Precision) -> NamedArrays:
-        """Return the outputs that were computed in the policy's type; leave out others."""
+        """Return the outputs that the program can compute in the policy's type; leave out the others."""
         ...
 
     def noisy(self, arrays: Arrays, units: int, precision: Precision, salt: int, ulps: float) -> NamedArrays:
-        """Return the outputs that were computed with noise in every operation; leave out others.
+        """Return the outputs that the program can compute with noise in every operation; leave out the others.
 
         Args:
             arrays: The arrays to start from.
@@ -44,6 +44,7 @@ class NumpyProgram:
     """Run a reference that is written in NumPy."""
 
     run: Callable[[Arrays, int], NamedArrays]
+    """Returns the outputs after a number of units of work from these arrays."""
 
     def exact(self, arrays: Arrays, units: int) -> NamedArrays:
         """Return the outputs after `units` units of work from `arrays`, in float64."""
@@ -67,6 +68,7 @@ class NumpyProgram:
         """
 
         def to_noisy(array: Array) -> Array:
+            """Return the array as one whose operations round to `precision` and add noise."""
             return as_noisy(array, precision, salt, ulps)
 
         outputs = self.run(map_arrays(arrays, to_noisy), units)
@@ -85,14 +87,17 @@ def _to_single(array: Array) -> Array:
 
 
 def program_of(case: Case, workload: Workload, parameters: Any) -> ReferenceProgram:
-    """Return the workload's reference, or the baseline's own program in its place."""
+    """Return the program that computes the right outputs: the workload's reference, or else the baseline's program."""
     if workload.has_reference():
         return NumpyProgram(partial(call_reference, workload, parameters))
     return OwnProgram(case, workload, parameters)
 
 
 def start_arrays(case: Case, workload: Workload, parameters: Any, unseen_seed: int | None) -> Arrays:
-    """Return the case's arrays, or those from an unseen seed, rounded to the requested precision."""
+    """Return the arrays from which programs start, rounded to the requested precision.
+
+    They are those of the case's seed, or of `unseen_seed` unless it is None.
+    """
     arrays = generate(workload, parameters, case.measurement.seed)
     if unseen_seed is not None:
         arrays = generate_unseen(workload, parameters, arrays, unseen_seed)
