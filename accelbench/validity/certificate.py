@@ -29,14 +29,14 @@ def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
 
 
 def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
-    """Return True if the launches have the data that the check needs."""
+    """Return True if the check can be made on the launches, which may have no times or only observe values."""
     if evidence.only_observed:
         return check.observed
     return timed or not check.measured_only
 
 
 def _merge_equal(checks: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
-    """Merge the outcomes of one check for all variants into one, without a variant, if they are otherwise equal."""
+    """Merge the outcomes of a check, one for each variant, into one without a variant if they are otherwise equal."""
     distinct_checks = {check.model_copy(update={"variant": None}) for check in checks}
     if len(distinct_checks) == 1 and len(checks) == variant_count:
         return tuple(distinct_checks)

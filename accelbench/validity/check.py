@@ -49,8 +49,8 @@ def passed(reading: str) -> Finding:
     return Finding("passed", reading)
 
 
-def widened(reading: str) -> Finding:
-    """Return a passed outcome, marked as having a wider spread of times."""
+def passed_with_wider_spread(reading: str) -> Finding:
+    """Return a passed outcome of a launch whose times a disturbance spread more widely, with the measured values."""
     return Finding("passed", reading, widened=True)
 
 
@@ -62,7 +62,7 @@ def percent(share: float) -> str:
 
 
 def failed(reading: str | Unreadable) -> Finding:
-    """Return a failed outcome with the measured values, or with why a fact is missing.
+    """Return a failed outcome with the measured values, or with the reason why the launch reported no fact.
 
     If the fact is missing because accelbench's own probe failed, the variant is not to blame: the outcome is untested.
     """
@@ -72,7 +72,7 @@ def failed(reading: str | Unreadable) -> Finding:
 
 
 def untested(reading: str | Unreadable) -> Finding:
-    """Return the outcome of a check that could not decide, with the reason."""
+    """Return an untested outcome, that of a check that could not decide, with the reason."""
     return Finding("untested", reading.why if isinstance(reading, Unreadable) else reading)
 
 
@@ -120,7 +120,7 @@ class LaunchCheck:
                 yield _as_check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
-        """Return the fact that the check needs if the launch did not report it; None if the check can be made."""
+        """Return the placeholder of the fact that the check needs if the launch did not report it; else None."""
         if self.fact is None:
             return None
         fact = self.fact(launch.facts)
@@ -151,7 +151,7 @@ class CaseCheck:
     """Number of rounds that it needs; with fewer it is untested."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Judge all launches together, and yield each outcome."""
+        """Judge all launches together, and yield an outcome for each variant or one for all of them."""
         for variant, finding in self.evaluate(evidence):
             yield _as_check(self, finding, variant)
 
@@ -160,7 +160,7 @@ ValidityCheck = LaunchCheck | CaseCheck
 
 
 def remedy_for(check: ValidityCheck, fingerprint: Mapping[str, str]) -> str:
-    """Return what to do if the check fails on a machine with this fingerprint; empty if its reading is enough."""
+    """Return what to do if the check fails on a machine with this fingerprint; empty if the check has no advice."""
     if check.remedy or isinstance(check, CaseCheck):
         return check.remedy
     return check.advice(fingerprint)
@@ -176,7 +176,7 @@ def _severity(finding: Finding) -> int:
 
 
 def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
-    """Return the most severe of the findings; its reading names the rounds that have it unless all rounds do.
+    """Return the most severe of the findings; its reading names the rounds that are as severe, unless all are.
 
     `findings` are pairs of a round's number and a finding, in the order of rounds. If all passed, the newest is
     returned; else the first of the most severe ones. `disturbance` is True for a check of the machine's load.
@@ -209,7 +209,7 @@ def _name_rounds(numbers: Sequence[int]) -> str:
 
 
 def _as_check(check: ValidityCheck, finding: Finding, variant: str | None) -> Check:
-    """Convert an outcome to the form that results contain."""
+    """Convert a check's finding to the form that results contain."""
     return Check(
         name=check.name,
         outcome=finding.outcome,

@@ -7,13 +7,17 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the launch's compile cache was filled before its start."""
+    """Fail if the launch's compile cache was not empty at its start.
+
+    Untested if accelbench's warm probe, which starts with the cache of the launch, failed or had to compile again.
+    """
     cold = launch.facts.compile_cache
     if not is_reported(cold):
         return passed("nothing is compiled")
     if isinstance(cold, Unreadable):
         return untested(cold)
     reading = f"cold: {cold.hits} hits, {cold.misses} misses"
+    # Without a miss, the hits are on programs that the launch did not compile.
     if cold.before or (cold.hits and not cold.misses):
         return failed(f"{reading}, {cold.before} files in its cache beforehand")
     if launch.warm is None:

@@ -27,18 +27,18 @@ def _sheet(
     memory: float,
     cache: int,
 ) -> DataSheet:
-    """Return a data sheet from TFLOP/s, the memory's GB/s and the cache's MiB.
+    """Return a data sheet from TFLOP/s by type, the memory's GB/s and the last cache's MiB.
 
-    TFLOP/s are those of the matrix units if these support the type.
+    TFLOP/s are those of the matrix units, of other units for a type that these do not support; None if none does.
     """
-    teras: dict[Precision, float | None] = {
+    teraflops: dict[Precision, float | None] = {
         "float64": float64,
         "float32": float32,
         "tf32": tf32,
         "bfloat16": bfloat16,
         "float16": float16,
     }
-    flops: dict[Precision, float] = {name: value * TERA for name, value in teras.items() if value is not None}
+    flops: dict[Precision, float] = {name: value * TERA for name, value in teraflops.items() if value is not None}
     return DataSheet(flops_per_second=flops, bytes_per_second=memory * GIGA, cache_bytes=cache * MEBI)
 
 

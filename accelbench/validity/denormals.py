@@ -8,7 +8,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Pass for all variants (None) if all launches treat denormal numbers alike."""
+    """Pass if all launches flush denormal numbers to zero, or all keep them; the finding is on all variants (None)."""
     flushing_variants: list[str] = []
     keeping_variants: list[str] = []
     for launch in evidence.launches:

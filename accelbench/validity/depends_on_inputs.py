@@ -26,11 +26,11 @@ factors were chosen, 300 or more in float32 and 2 or more in bfloat16.
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the step raises an error or is wrong on unseen inputs."""
+    """Fail if the step raises an error or gives wrong outputs on inputs that it was not built from."""
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)
-    # The arrays that the step uses besides its arguments.
+    # Name the arrays that the step uses besides its arguments.
     captured = f"; captured: {', '.join(dependence.captured)}" if dependence.captured else ""
     if dependence.raised:
         return failed(f"it raises on inputs that it was not built from: {dependence.raised}{captured}")
@@ -43,9 +43,9 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _problem_on_original_inputs(case: Case, launch: LaunchRecord, reading: ParityReading) -> str:
-    """Return why the outputs on the original inputs are not known to be right; empty if they are.
+    """Return why the outputs on the original inputs are wrong, or not known to be right; empty if they are right.
 
-    Without that, outputs on other inputs show nothing.
+    If they are wrong, outputs on other inputs do not show whether the step reads its inputs.
     """
     if reading.failed_reference:
         return "whether its outputs are right is unknown, because there is no reference (parity)"
@@ -59,7 +59,7 @@ def _problem_on_original_inputs(case: Case, launch: LaunchRecord, reading: Parit
 
 
 def _judge_unseen(unseen: UnseenReading, maximum_ratio: float) -> Finding:
-    """Fail if the outputs on unseen inputs are wrong; untested if these inputs would not change the outputs.
+    """Fail if the outputs on unseen inputs are wrong; untested if right outputs are the same as on the original inputs.
 
     `maximum_ratio` is the largest allowed error, in multiples of the tolerance.
     """
@@ -76,10 +76,10 @@ def _judge_unseen(unseen: UnseenReading, maximum_ratio: float) -> Finding:
         return untested("other inputs give the same outputs, so whether the step reads its inputs is unknown")
     if reading.worst_ratio <= 1:
         return passed(f"{reading.worst_ratio:.2g} of the tolerance on unseen inputs")
-    why = f"(limit {maximum_ratio:g}): the program may choose differently there"
+    excuse = f"(limit {maximum_ratio:g}): the program may choose differently there"
     if reading.less_exact:
-        why = "(few outputs, by a rounding of the largest): it is less exact there"
-    return passed(f"{reading.worst_ratio:.2g} times the tolerance on unseen inputs {why}")
+        excuse = "(few outputs, by a rounding of the largest): it is less exact there"
+    return passed(f"{reading.worst_ratio:.2g} times the tolerance on unseen inputs {excuse}")
 
 
 CHECK = LaunchCheck(

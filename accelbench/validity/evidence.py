@@ -17,7 +17,7 @@ class Evidence:
     """Launches of disturbed rounds."""
 
     def launches_of(self, variant: str) -> tuple[LaunchRecord, ...]:
-        """Return the variant's launches, without quarantined ones."""
+        """Return the variant's launches that count, which no other load disturbed."""
         return tuple(launch for launch in self.launches if launch.variant == variant)
 
     def quarantined_of(self, variant: str) -> tuple[LaunchRecord, ...]:
@@ -31,5 +31,5 @@ class Evidence:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Return the names of the variants that have launches that count, in the case's order."""
+        """Return the names of the variants with launches that count, in the case's order."""
         return tuple(variant.name for variant in self.case.variants if self.launches_of(variant.name))

@@ -14,15 +14,15 @@ from accelbench.validity.check import CaseCheck, Finding, VariantFinding, failed
 from accelbench.validity.evidence import Evidence
 
 MAXIMUM_RATIO = 64.0
-"""Maximum error in float64, as a multiple of parity's tolerance there: 4096 scales. Correct programs were off by up to
-150 scales, and the smallest mistake, one term of 262,144, by 9.5 million."""
+"""Maximum error in float64, as a multiple of parity's tolerance there: 4096 scales. A scale is the error that rounding
+makes. Correct programs were off by up to 150 scales, and the smallest mistake, one term of 262,144, by 9.5 million."""
 UNCLEAR_RATIO = 2.0**26
 """Multiple up to which an error is no larger than 8 roundings of float32. A program that stops at a tolerance is off by
 so much, or a function that is less exact in float64, but also one that leaves out a term of a quarter of a million."""
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Judge each variant's program by its first launch that ran in float64."""
+    """Judge each variant's formula by the outputs of its program in float64, from the first launch that tried it."""
     for variant in evidence.variants:
         launches = [*evidence.launches_of(variant), *evidence.quarantined_of(variant)]
         if evidence.case.measurement.precision == "float64":
@@ -33,12 +33,12 @@ def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
 
 
 def _was_tried(launch: LaunchRecord) -> bool:
-    """Return True if the launch reported how its program ran in float64, or why it did not."""
+    """Return True if the launch reported how its program ran in float64, or why it could not."""
     return not isinstance(launch.facts.formula, Unreadable) or launch.facts.formula.reported
 
 
 def judge(launch: LaunchRecord) -> Finding:
-    """Judge the outputs of one launch's program in float64."""
+    """Pass if the outputs of a launch's program in float64 agree with the reference; fail if its formula is wrong."""
     run = launch.facts.formula
     if isinstance(run, Unreadable):
         return untested(run)
@@ -47,12 +47,13 @@ def judge(launch: LaunchRecord) -> Finding:
     reading = launch.parity.formula if launch.parity else None
     if reading is None:
         return untested("its outputs in float64 were not compared")
+    # Do not repeat an explanation that parity's reading has already.
     diagnosis = "" if launch.parity and launch.parity.diagnosis == reading.diagnosis else reading.diagnosis
     return _judge_reading(run, reading, diagnosis)
 
 
 def _judge_reading(run: FormulaRun, reading: ParityReading, diagnosis: str) -> Finding:
-    """Judge the comparison of outputs in float64; `diagnosis` explains a mistake, unless parity says the same."""
+    """Judge a comparison of outputs in float64 with the reference; `diagnosis` explains a mistake, or is empty."""
     if reading.failed_reference:
         return untested("there is no reference to compare with (parity)")
     if not (reading.finite and reading.compared):
@@ -74,7 +75,7 @@ def _judge_reading(run: FormulaRun, reading: ParityReading, diagnosis: str) -> F
 def agrees(reading: ParityReading | None) -> bool:
     """Return True if a program's outputs in float64 were compared, and agree with the reference.
 
-    Those of a less exact algorithm agree too: few are beyond the tolerance, and none by much.
+    Outputs of a less exact algorithm agree too: few are beyond the tolerance, and none by much.
     """
     if reading is None or not (reading.finite and reading.compared):
         return False

@@ -46,7 +46,7 @@ def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
 
 
 def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
-    """Return why the device's limits are unknown: a failed probe, or that nobody measured them."""
+    """Return why the device's limits are unknown: accelbench's probe failed, or no launch measured them."""
     for launch in launches:
         limits = launch.facts.limits
         if isinstance(limits, Unreadable) and limits.probe_failed:
@@ -55,9 +55,9 @@ def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
 
 
 def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: LimitsSource) -> Finding:
-    """Fail if the fastest launch exceeds the device's FLOP/s or bytes/s.
+    """Fail if the fastest launch does its declared work at more FLOP/s or bytes/s than the device can reach.
 
-    `roof` has these limits, which come from `source`.
+    `roof` has the device's limits, which come from `source`.
     """
     fastest = min(timed_launches, key=_seconds)
     seconds = _seconds(fastest)

@@ -8,8 +8,8 @@ from accelbench.validity import formula
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
 MAXIMUM_GROWTH = 16.0
-"""Maximum error of a less exact algorithm in scales, as a multiple of its error in float64. Of correct programs it was
-up to 6: functions may be less exact in float32 than in float64."""
+"""Maximum error of a less exact algorithm in scales (the error that rounding makes), as a multiple of its error in
+scales of float64. Of correct programs it was up to 6: functions may be less exact in float32 than in float64."""
 MINIMUM_RANDOM_DIFFERENCE = 1e-3
 """Minimum relative difference of two runs that rounding in another order does not explain."""
 RANDOM = (
@@ -32,7 +32,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         text = f"{reading.detail}, {reading.worst_ratio:.2g} of the tolerance"
         text += _format_resolution(reading) + _describe_form(reading)
         return _judge_agreement(case, launch, text)
-    if reading.less_exact and _is_as_inexact_in_float64(case, reading):
+    if reading.less_exact and _is_also_less_exact_in_float64(case, reading):
         share = f"{reading.off:,} of {reading.elements:,} outputs"
         return passed(
             f"right formula, less exact than the reference: {share} are beyond the tolerance, and none by more than a "
@@ -42,8 +42,11 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     return failed("; ".join(filter(None, sentences)))
 
 
-def _is_as_inexact_in_float64(case: Case, reading: ParityReading) -> bool:
-    """Return True if the formula is right and its algorithm is less exact in float64 too, by about as many scales."""
+def _is_also_less_exact_in_float64(case: Case, reading: ParityReading) -> bool:
+    """Return True if the program is less exact in float64 too: then the reason is its algorithm, not a wrong kernel.
+
+    Its formula must be right, and its errors about as many times those of rounding (the scales) as in float64.
+    """
     if case.measurement.precision == "float64":
         return True
     return (
@@ -54,7 +57,7 @@ def _is_as_inexact_in_float64(case: Case, reading: ParityReading) -> bool:
 
 
 def _describe_randomness(launch: LaunchRecord) -> str:
-    """Describe by how much two runs of the program on the same inputs differ; empty if they do not."""
+    """Describe by how much two runs of the program on the same inputs differ; empty if by no more than rounding."""
     dependence = launch.facts.dependence
     replay = None if isinstance(dependence, Unreadable) else dependence.replay
     if replay is None or replay.untimed is None or replay.untimed < MINIMUM_RANDOM_DIFFERENCE:
@@ -63,10 +66,10 @@ def _describe_randomness(launch: LaunchRecord) -> str:
 
 
 def _judge_without_reference(variant: str, reading: ParityReading) -> Finding:
-    """Judge outputs that nothing can be compared with.
+    """Judge outputs that cannot be compared, because computing the reference failed.
 
     A failure of the workload's own `reference()` or `canonical()` fails every variant. A failure of the baseline's own
-    program, which replaces a missing reference, fails the baseline alone; whether the others are right is unknown.
+    program, which replaces a missing reference, fails the baseline alone: whether other variants are right is unknown.
     """
     culprit = reading.failed_reference
     if culprit in {REFERENCE, CANONICAL, variant}:
@@ -82,7 +85,7 @@ def _format_resolution(reading: ParityReading) -> str:
 
 
 def _describe_form(reading: ParityReading) -> str:
-    """Return in which form outputs were compared, and which errors it hides; empty for outputs as they are."""
+    """Describe the canonical form in which outputs were compared, and the errors that it hides; empty without one."""
     if not reading.canonical:
         return ""
     hidden = f", which hides {reading.hidden_errors}" if reading.hidden_errors else ""
@@ -90,11 +93,11 @@ def _describe_form(reading: ParityReading) -> str:
 
 
 def _judge_agreement(case: Case, launch: LaunchRecord, reading: str) -> Finding:
-    """Judge outputs within the tolerance: untested if the reference uses the same framework as the variant.
+    """Pass outputs that agree with the reference, unless it uses the variant's framework and may share a mistake.
 
     `reading` is the text of the finding.
     """
-    if launch.parity and launch.parity.own_program:  # it replaces a missing reference
+    if launch.parity and launch.parity.own_program:  # the baseline's program replaces a missing reference
         return passed(f"{reading}; the reference is {launch.parity.own_program}'s own program in float64 on the CPU")
     use = next(variant.use for variant in case.variants if variant.name == launch.variant)
     framework = frameworks.name_of(use)

@@ -48,7 +48,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
-    """Return a finding if the types inside the step, or the flags that the program sets, are a problem; else None."""
+    """Return a finding if the step computes in other types than requested, or its program sets flags; else None."""
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable):
         other_types = {name: share for name, share in arithmetic.types.items() if name not in STEP_TYPES[requested]}

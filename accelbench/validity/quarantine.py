@@ -30,7 +30,7 @@ class SplitRounds(Generic[L]):
 
     @property
     def all_disturbed(self) -> bool:
-        """Return True if every round was disturbed: then all launches are in `counted` in spite of `reasons`."""
+        """Return True if every round was disturbed. Then no launch is quarantined, because none would be left."""
         return bool(self.reasons) and not self.quarantined
 
 
@@ -45,13 +45,13 @@ def disturbance_check_names() -> frozenset[str]:
 
 
 def noise_check_names() -> frozenset[str]:
-    """Return the names of all checks that other load can make fail."""
+    """Return the names of all checks that other load on the machine can make fail, disturbance checks included."""
     noise_names = {check.name for check in validity_checks() if isinstance(check, CaseCheck) and check.noise}
     return disturbance_check_names() | noise_names
 
 
 def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
-    """Return a text for each disturbance check that the launch fails: the check, the variant and the reading."""
+    """Return a text for each disturbance check that the launch fails, with the check, the variant and the reading."""
     if launch.observes:
         return ()
     failures = []
@@ -63,7 +63,10 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
 
 
 def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
-    """Separate the rounds with a disturbed launch from the others, unless the case accepts noise or none is left."""
+    """Separate the launches of disturbed rounds from those that count.
+
+    All launches count if the case accepts noise, or if every round was disturbed.
+    """
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:
         launch_reasons = disturbances(case, launch)

@@ -47,8 +47,8 @@ class RooflinePoint:
 def roofline_point(seconds: float, flops: float, bytes_moved: float, roof: Roof, *, from_memory: bool) -> RooflinePoint:
     """Compare the speed of a computation, which takes `seconds`, with the device's limits.
 
-    `flops` is its number of operations, and `bytes_moved` that of the bytes that it reads and writes. Without
-    `from_memory`, these may come from a cache, and memory does not limit it.
+    `flops` is the number of its operations, and `bytes_moved` that of the bytes that it reads and writes. If
+    `from_memory` is False, these may come from a cache, and memory does not limit the speed.
     """
     memory_applies = bytes_moved > 0 and from_memory
     needed_seconds: dict[Bound, float] = {}
@@ -73,7 +73,7 @@ UNKNOWN_ROOF = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 
 
 def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
-    """Return the FLOP/s and bytes/s that the device can reach, by its data sheet or else as launches measured them."""
+    """Return the FLOP/s and bytes/s that the device can reach: those of its data sheet, or else the measured ones."""
     launches = tuple(launches)
     for launch in launches:
         device = launch.facts.device
@@ -81,8 +81,8 @@ def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
             sheet = SHEETS[device.name]
             flops = sheet.flops_per_second.get(case.measurement.precision)
             return Roof(flops, sheet.bytes_per_second, "data-sheet")
-    facts = [launch.facts.limits for launch in launches]
-    measured = [limits for limits in facts if not isinstance(limits, Unreadable)]
+    limits_of_launches = [launch.facts.limits for launch in launches]
+    measured = [limits for limits in limits_of_launches if not isinstance(limits, Unreadable)]
     if not measured:
         return UNKNOWN_ROOF
     return Roof(

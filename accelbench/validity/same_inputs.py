@@ -9,7 +9,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Fail for all variants (None) if launches had different inputs, or for one that reported no digest of them."""
+    """Fail for all variants (None) if launches had different inputs; fail for a variant without a digest of them."""
     digests: Counter[str] = Counter()
     for launch in evidence.launches:
         digest = launch.facts.inputs_digest

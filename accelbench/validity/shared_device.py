@@ -11,7 +11,16 @@ from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.facts import Neighbours
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.check import DisturbanceLimit, Finding, LaunchCheck, failed, passed, percent, untested, widened
+from accelbench.validity.check import (
+    DisturbanceLimit,
+    Finding,
+    LaunchCheck,
+    failed,
+    passed,
+    passed_with_wider_spread,
+    percent,
+    untested,
+)
 
 NEIGHBOURS = DisturbanceLimit(widens=0.10, biases=0.10)
 """Maximum shares of the processors' time. An idle machine showed 0.4 %, one that runs a whole Kubernetes node 3 %."""
@@ -22,26 +31,26 @@ MINIMUM_NAMED_SHARE = 0.01
 
 
 def neighbours_share(neighbours: Neighbours) -> float:
-    """Return the share that other processes used of the CPU time of the launch's processors, 0 to 1."""
+    """Return the share of the CPU time of the launch's processors that other processes used, from 0 to 1."""
     # `busy_seconds` is slightly negative if the kernel's ticks missed some.
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
 
 
 def could_use_fewer_cpus(fingerprint: Mapping[str, str]) -> bool:
-    """Return True if launches use all CPUs of a machine with several."""
+    """Return True if launches use all CPUs of a machine with several, so that some could be left to other work."""
     used, available = fingerprint.get("cpusUsed"), fingerprint.get("cpus")
     return used == available and used not in {None, "1"}
 
 
 def _advice(fingerprint: Mapping[str, str]) -> str:
-    """Advise what to do about other work on the machine."""
+    """Return what to do about other work on a machine with this fingerprint."""
     if could_use_fewer_cpus(fingerprint):
         return "end the other work, or leave it some processors (--processors 1 on a laptop)"
     return "end the other work"
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if other processes used too much CPU time, or used the device."""
+    """Fail if other processes used too much CPU time, or if there was one on the device."""
     neighbours = launch.facts.neighbours
     if isinstance(neighbours, Unreadable):
         return untested(neighbours)
@@ -58,11 +67,11 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         if isinstance(device, Unreadable):
             return untested(device)
         return untested(f"{reading}; {device.source} does not list the processes on the {platform.title}")
-    return widened(reading) if share > NEIGHBOURS.widens else passed(reading)
+    return passed_with_wider_spread(reading) if share > NEIGHBOURS.widens else passed(reading)
 
 
 def _name_processes(neighbours: Neighbours) -> str:
-    """Name the processes that used the most CPU time: ` (python, pid 1234: 49 %)`; empty if none used much."""
+    """Name the processes that used the most CPU time, as ` (python, pid 1234: 49 %)`; empty if none used much."""
     total_share = neighbours_share(neighbours)
     names = []
     for process in neighbours.processes[:MAXIMUM_NAMED]:

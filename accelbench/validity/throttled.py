@@ -13,7 +13,16 @@ from accelbench import platforms
 from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.check import DisturbanceLimit, Finding, LaunchCheck, failed, passed, percent, untested, widened
+from accelbench.validity.check import (
+    DisturbanceLimit,
+    Finding,
+    LaunchCheck,
+    failed,
+    passed,
+    passed_with_wider_spread,
+    percent,
+    untested,
+)
 
 QUOTA = DisturbanceLimit(widens=0.01, biases=0.01)
 """Maximum shares of the timed seconds: half of the usual margin; a launch's median over blocks moves less still."""
@@ -21,12 +30,12 @@ STEAL = DisturbanceLimit(widens=0.05, biases=0.05)
 """Maximum shares of the processors' time. Steal affects all variants, and a virtual machine always has some."""
 CLOCKS = DisturbanceLimit(widens=0.01, biases=0.01)
 """Maximum shares of the steady phase."""
-LAWFUL = {"power cap", "board limit", "reliability"}
+OWN_LOAD_REASONS = {"power cap", "board limit", "reliability"}
 """Reasons for reduced clocks that come from the variant's own load, and so belong to its result."""
 
 
 def quota_share(launch: LaunchRecord) -> float | None:
-    """Return the seconds for which the CPU quota stopped the launch, per timed second; None if unknown."""
+    """Return the seconds in which the CPU quota stopped the launch, per timed second; None if unknown."""
     throttling = launch.facts.throttling
     timed_seconds = sum(block.seconds for block in launch.blocks)
     if isinstance(throttling, Unreadable) or not timed_seconds:
@@ -43,7 +52,7 @@ def steal_share(launch: LaunchRecord) -> float:
 
 
 def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
-    """Return for each reason the share of time in which it reduced the device's clocks; None if unknown."""
+    """Return the share of time in which the device's clocks were reduced, by reason; None if unknown."""
     device = launch.facts.device_reading
     if isinstance(device, Unreadable) or device.held_back_seconds is None:
         return None
@@ -67,7 +76,7 @@ def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
     yield _LostTime(steal, STEAL, f"Hypervisor steal: {percent(steal)}")
     for reason, share in (clock_shares(launch) or {}).items():
         if share > CLOCKS.widens:
-            judged_share = 0.0 if reason in LAWFUL else share  # a power cap comes from the variant's load
+            judged_share = 0.0 if reason in OWN_LOAD_REASONS else share  # such as a power cap
             yield _LostTime(judged_share, CLOCKS, f"{reason} for {share:.0%} of the phase")
 
 
@@ -87,7 +96,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         return untested(f"{source} does not report why clocks were reduced")
     reading = "; ".join(lost_time.description for lost_time in lost_times)
     is_widened = any(lost_time.share > lost_time.limit.widens for lost_time in lost_times)
-    return widened(reading) if is_widened else passed(reading)
+    return passed_with_wider_spread(reading) if is_widened else passed(reading)
 
 
 CHECK = LaunchCheck(
@@ -95,7 +104,7 @@ CHECK = LaunchCheck(
     threshold=(
         f"at most {percent(QUOTA.biases)} of the timed seconds by quota, {percent(STEAL.biases)} of the processors' "
         f"time by the hypervisor, {percent(CLOCKS.biases)} of the phase by the device's clocks "
-        f"({', '.join(sorted(LAWFUL))}: any)"
+        f"({', '.join(sorted(OWN_LOAD_REASONS))}: any)"
     ),
     reason=(
         "half of the usual margin; a launch's median over blocks moves even less. Stolen time affects all variants, "

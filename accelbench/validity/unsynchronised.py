@@ -21,7 +21,7 @@ MINIMUM_RATIO = 0.98
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Judge for each variant whether work continued after the clock stopped."""
+    """Fail each variant whose work continued after the clock stopped."""
     for variant in evidence.variants:
         yield variant, _judge((*evidence.launches_of(variant), *evidence.quarantined_of(variant)))
 
@@ -49,13 +49,13 @@ def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
 
 
 def _decisive_run(readings: list[Synchronisation]) -> WatchedRun:
-    """Return the run of calls by which lateness is judged: the later one of the least late short and long runs.
+    """Return the run of calls after which work continued for longest, without runs that chance delayed.
 
-    Each launch has a run as long as a block and, in the first rounds, a longer one.
+    Each launch has a short run, as long as a block, and in the first rounds a long one. Only the least late short run
+    and the least late long one count: chance delays some of them, a program that does not wait delays all.
     """
     short_runs = [reading.runs[0] for reading in readings]
     long_runs = [reading.runs[1] for reading in readings if len(reading.runs) > 1]
-    # Chance delays some runs of a kind; a program that does not wait delays all.
     least_late_short = min(short_runs, key=_relative_lateness)
     if not long_runs:
         return least_late_short

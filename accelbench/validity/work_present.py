@@ -42,35 +42,37 @@ class _Program(NamedTuple):
     """Hold the floating-point operations of a variant for a unit of work."""
 
     variant: str
-    asked: float
-    """Operations that its author wrote, unless only those that run are known."""
+    written: float
+    """Operations that its author wrote; if only those that run are known, these."""
     run: float
+    """Operations that are left in the optimised program."""
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Judge each variant's operations, idle time and claimed units of work."""
+    """Judge each variant by its operations, its idle time and the units of work that a step claims to do."""
     programs = [program for program in map(_program, evidence.launches) if program is not None]
     for variant in evidence.variants:
         findings: list[tuple[int, Finding]] = []  # each with the number of its round
-        doubts: list[tuple[int, Finding]] = []
+        findings_of_doubt: list[tuple[int, Finding]] = []
         for launch in evidence.launches_of(variant):
             if is_reported(launch.facts.operations):
                 findings.append((launch.round, _judge_declared(launch)))
             elif is_reported(launch.facts.arithmetic):
                 findings.append((launch.round, _judge_counted(evidence.case, launch, programs)))
-            texts = (_idle_doubt(launch), _unit_doubt(launch))
-            doubts += [(launch.round, untested(text)) for text in texts if text]
-        found = findings + doubts
-        yield variant, most_severe(found) if found else untested(UNCOUNTED)
+            doubts = (_idle_doubt(launch), _unit_doubt(launch))
+            findings_of_doubt += [(launch.round, untested(doubt)) for doubt in doubts if doubt]
+        # Among equally severe findings the first is reported, so those on operations come first.
+        all_findings = findings + findings_of_doubt
+        yield variant, most_severe(all_findings) if all_findings else untested(UNCOUNTED)
 
 
 def _program(launch: LaunchRecord) -> _Program | None:
-    """Return the operations of the launch's variant for a unit of work; None if they are unknown."""
+    """Return the floating-point operations of the launch's program for a unit of work; None if they are unknown."""
     arithmetic, units = launch.facts.arithmetic, launch.facts.units_per_call
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
         return None
-    asked = arithmetic.written or arithmetic.run  # only those that run may be known
-    return _Program(launch.variant, asked / units, arithmetic.run / units)
+    written = arithmetic.written or arithmetic.run  # only those that run may be known
+    return _Program(launch.variant, written / units, arithmetic.run / units)
 
 
 def _judge_counted(case: Case, launch: LaunchRecord, programs: Sequence[_Program]) -> Finding:
@@ -85,18 +87,18 @@ def _judge_counted(case: Case, launch: LaunchRecord, programs: Sequence[_Program
         return Finding(shortfall.outcome, reading + shortfall.reading)
     doubt = _count_doubt(program, launch.facts.flops_per_unit, others)
     if doubt:
-        written = f", of {arithmetic.written:.3g} written" if program.asked != program.run else ""
-        return untested(f"{reading}{written}, {doubt}")
+        written_clause = f", of {arithmetic.written:.3g} written" if program.written != program.run else ""
+        return untested(f"{reading}{written_clause}, {doubt}")
     return passed(reading + shortfall.reading)
 
 
 def _judge_shortfall(
     case: Case, launch: LaunchRecord, arithmetic: Arithmetic, program: _Program, others: Sequence[_Program]
 ) -> Finding:
-    """Judge what a compiler left of the written operations: fail if it removed most of them as unnecessary.
+    """Fail if the compiler removed most of the written operations because they need not run.
 
-    `arithmetic` and `program` are the launch's, `others` are the other variants' programs. The reading continues a
-    sentence; it is empty if nothing is missing.
+    `arithmetic` and `program` are the launch's, `others` are the other variants' programs. The reading is the end of a
+    sentence, such as `, of 2e+06 written: ...`; it is empty if hardly any operation is missing.
     """
     needed = (arithmetic.written or 0.0) - arithmetic.unneeded
     run = arithmetic.run or 0.0
@@ -111,35 +113,39 @@ def _judge_shortfall(
     if needed - sum(operations_by_reason.values()) < MINIMUM_LEFT_SHARE * needed:
         main_reason = max(operations_by_reason, key=lambda reason: operations_by_reason[reason])
         clause += f": {main_reason}"
-        equal_variant = _find_uncompiled_equal(program, others)
+        equal_variant = _find_equal_without_compiler(program, others)
         return untested(f"{clause}; {equal_variant} runs as much uncompiled") if equal_variant else failed(clause)
-    most = max((other.run for other in others), default=0.0)
-    runs_as_much = bool(others) and program.run >= MINIMUM_COUNT_SHARE * most
+    largest_count = max((other.run for other in others), default=0.0)
+    runs_as_much = bool(others) and program.run >= MINIMUM_COUNT_SHARE * largest_count
     if runs_as_much and depends_on_inputs.CHECK.evaluate(case, launch).outcome == "passed":
         return passed(f"{clause}: {SIMPLIFIED}")
     return untested(f"{clause}: {SIMPLIFIED}, or left work out")
 
 
-def _find_uncompiled_equal(program: _Program, others: Sequence[_Program]) -> str:
-    """Name another variant that runs all that its author wrote, and not much more than this one; empty if none does."""
+def _find_equal_without_compiler(program: _Program, others: Sequence[_Program]) -> str:
+    """Return the name of another variant that runs all operations as written, and not many more than `program`.
+
+    It shows that the operations which a compiler removed from `program` are not needed. Empty if there is none.
+    """
     for other in others:
-        if other.run >= other.asked and MINIMUM_LEFT_SHARE * other.run <= program.run:
+        runs_all = other.run >= other.written
+        if runs_all and MINIMUM_LEFT_SHARE * other.run <= program.run:
             return other.variant
     return ""
 
 
 def _count_doubt(program: _Program, flops: float | Unreadable, others: Sequence[_Program]) -> str:
-    """Describe a suspicious number of operations of a program, compared with cost() or others; empty if there is none.
+    """Describe a doubt if a program runs far fewer or more operations than cost() or another variant; else empty.
 
-    Another variant has to differ by what its author wrote and by what runs: a compiler may leave less of one program.
-    `flops` is what cost() says.
+    Another variant counts if both its written operations and those that run differ as much: a compiler may leave less
+    of one program. `flops` is what cost() says.
     """
     if not isinstance(flops, Unreadable) and program.run < MINIMUM_COUNT_SHARE * flops:
         return f"{percent(program.run / flops)} of what cost() says: a better algorithm, or work left out"
     for other in others:
-        if abs(program.asked - other.asked) < MINIMUM_OPERATIONS:
+        if abs(program.written - other.written) < MINIMUM_OPERATIONS:
             continue
-        ratios = (_ratio(program.asked, other.asked), _ratio(program.run, other.run))
+        ratios = (_ratio(program.written, other.written), _ratio(program.run, other.run))
         if max(ratios) < MINIMUM_COUNT_SHARE:
             return f"{percent(max(ratios))} of {other.variant}'s: a better algorithm, or work left out"
         if MAXIMUM_COUNT_MULTIPLE < min(ratios) < math.inf:
@@ -148,7 +154,7 @@ def _count_doubt(program: _Program, flops: float | Unreadable, others: Sequence[
 
 
 def _ratio(operations: float, others: float) -> float:
-    """Return `operations / others`; infinity if `others` is 0."""
+    """Return the first number of operations over the second; infinity if the second is 0."""
     return operations / others if others else math.inf
 
 
@@ -162,9 +168,9 @@ def _idle_doubt(launch: LaunchRecord) -> str:
 
 
 def _unit_doubt(launch: LaunchRecord) -> str:
-    """Describe a doubt if the outputs cannot show how many units of work a step did; empty if they can.
+    """Describe a doubt if a step claims several units of work and its outputs do not show how many; else empty.
 
-    If operations are declared, `_judge_declared` shows it instead: it expects those of all units.
+    There is none if operations are declared: `_judge_declared` expects those of all units.
     """
     units = launch.facts.units_per_step
     if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):

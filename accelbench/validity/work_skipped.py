@@ -58,7 +58,8 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 def _judge_counts(dependence: Dependence) -> Finding:
     """Fail if repeated or later calls run too few operations.
 
-    `dependence.dispatched` counts the operations of a call by name, and `dependence.again[n]` those of n + 1 calls.
+    Operations are counted by name: `dependence.dispatched` has those of the first call on new inputs, `dependence.seen`
+    those of a call on the original inputs, and `dependence.again[n]` those of a repeated run of n + 1 calls.
     """
     first = dependence.dispatched
     if not first and not any(dependence.again):
@@ -77,14 +78,15 @@ def _judge_counts(dependence: Dependence) -> Finding:
 
 
 def _describe_skipped_work(dependence: Dependence) -> str:
-    """Describe the calls after the first that run too few operations; empty if none."""
+    """Describe calls after the first one that run too few operations; empty if there are none."""
     first_total = Counter(dependence.dispatched).total()
     # `again` counts one, two and three calls: the differences are those of the second and third call.
     totals = [Counter(counts).total() for counts in dependence.again]
     later_totals = [max(0, after - before) for before, after in pairwise(totals)]
-    largest_is_too_small = max(later_totals) < MINIMUM_BUSIEST_LATER_SHARE * first_total
-    smallest_is_too_small = min(later_totals) < MINIMUM_LATER_SHARE * min(first_total, max(later_totals))
-    if not first_total or largest_is_too_small or smallest_is_too_small:
+    busiest, least_busy = max(later_totals), min(later_totals)
+    all_run_too_few = busiest < MINIMUM_BUSIEST_LATER_SHARE * first_total
+    one_runs_too_few = least_busy < MINIMUM_LATER_SHARE * min(first_total, busiest)
+    if not first_total or all_run_too_few or one_runs_too_few:
         return f"{first_total} operations in a call, {', '.join(map(str, later_totals))} in those after it"
     first_products = {name: count for name, count in dependence.dispatched.items() if name in PRODUCTS}
     for before, after in pairwise(dependence.again):
@@ -94,8 +96,8 @@ def _describe_skipped_work(dependence: Dependence) -> str:
             return f"a later call runs {shortfall}"
     # `many` counts the operations of `many_calls` calls.
     block_operations = Counter(dependence.many).total()
-    if dependence.many_calls and block_operations < MINIMUM_LATER_SHARE * dependence.many_calls * min(later_totals):
-        return f"{block_operations} operations in {dependence.many_calls} calls, at {min(later_totals)} in a call"
+    if dependence.many_calls and block_operations < MINIMUM_LATER_SHARE * dependence.many_calls * least_busy:
+        return f"{block_operations} operations in {dependence.many_calls} calls, at {least_busy} in a call"
     return ""
 
 
@@ -115,9 +117,9 @@ def _judge_export(dependence: Dependence) -> Finding | None:
 def _describe_shortfall(
     first: Mapping[str, int], repeated: Mapping[str, int], minimum_share: float = MINIMUM_REPEATED_SHARE
 ) -> str:
-    """Describe the operation of which the largest share is missing in `repeated`, as `0 of 3 mm`.
+    """Describe the operation of `first` that `repeated` runs least of, as `0 of 3 mm`.
 
-    Both arguments count operations by name. Empty if every operation of `first` keeps `minimum_share` of its count.
+    Both count operations by name. Empty if `repeated` runs at least `minimum_share` of the count of each operation.
     """
     shares = [(repeated.get(name, 0) / count, name) for name, count in first.items()]
     smallest_share, name = min(shares, default=(1.0, ""))
@@ -127,7 +129,7 @@ def _describe_shortfall(
 
 
 def _describe_difference(replay: Replay) -> str:
-    """Describe a difference of timed and untimed calls' results that rounding does not explain; empty without one."""
+    """Describe how much the results of timed and untimed calls differ; empty if rounding may be the reason."""
     maximum_difference = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
     if replay.timed is None or replay.timed <= maximum_difference:
         return ""

@@ -8,7 +8,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Fail for a variant if a launch of it ran on a wrong platform, and for all (None) if device models differ."""
+    """Fail a variant if one of its launches ran on a wrong platform; fail all (None) if their device models differ."""
     requested = evidence.case.accelerator.platform
     device_names: set[str] = set()
     for variant in evidence.variants:

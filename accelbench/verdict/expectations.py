@@ -29,20 +29,21 @@ class ExpectationOutcome:
 
 
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
-    """Evaluate each expectation against the result, except expectations for another target."""
+    """Evaluate each expectation against the result, except those for another target; without one they hold for all."""
     targets = {None, result.case.accelerator.target}
     return tuple(_evaluate(expectation, result) for expectation in expectations if expectation.target in targets)
 
 
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    """Evaluate one expectation, which is decided only if the variant's measurement is valid."""
+    """Decide whether the result meets an expectation on a variant; not met if its measurement is invalid."""
     variant = next((variant for variant in result.variants if variant.name == expectation.variant), None)
     if variant is None:
-        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: this case has no such variant.")
+        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: this case has no such variant.")
     if variant.failure is not None:
         why = f"it failed in round {variant.failure.round} ({variant.failure.reason})"
-        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
-    number = NUMBERS[expectation.metric] if expectation.metric else None  # None: it expects an observation
+        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
+    # None: the expectation is on an observation of the program, not on a number that accelbench measures.
+    number = NUMBERS[expectation.metric] if expectation.metric else None
     if number and number.compared:
         return _evaluate_comparison(expectation, result)  # a comparison names its own failed checks
     measured_variants = {variant.name}
@@ -56,72 +57,72 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
         only_noise = result.noisy and disturbance_check_names().issuperset(failed_checks)
         outcome: Outcome = "undecided" if only_noise else "not-met"
         why = "measured next to other load" if only_noise else "its measurement is invalid"
-        return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {why} ({names}).")
+        return ExpectationOutcome(expectation, outcome, f"{_describe(expectation)}: {why} ({names}).")
     if number is None:
         return _evaluate_observation(expectation, result)
     return _evaluate_number(expectation, number, variant, result)
 
 
 def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
-    """Return the names of the checks that may fail without affecting the number; none for an observation (None)."""
+    """Return the names of the checks that may fail without making the number wrong; none for an observation (None)."""
     if number is None or not number.undisturbed:
         return frozenset()
     return disturbance_check_names() | {number.checked_by}
 
 
 def _undecided_if_too_few_rounds(expectation: Expectation, result: Result) -> ExpectationOutcome | None:
-    """Return the outcome `undecided` if fewer rounds than the case's minimum were measured, else None."""
+    """Return the outcome `undecided` if fewer rounds than the case's minimum were measured; else None."""
     minimum_rounds = result.case.measurement.rounds_min
     if result.rounds >= minimum_rounds:
         return None
     why = f"{result.rounds} of at least {minimum_rounds} rounds were measured"
-    return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: {why}.")
+    return ExpectationOutcome(expectation, "undecided", f"{_describe(expectation)}: {why}.")
 
 
 def _evaluate_number(
     expectation: Expectation, number: Number, variant: VariantResult, result: Result
 ) -> ExpectationOutcome:
-    """Evaluate a number by its range over launches."""
+    """Evaluate an expectation on a variant's number by the number's range over launches."""
     baseline = next((variant for variant in result.variants if variant.name == result.case.baseline), None)
     if number.over_baseline and baseline and baseline.failure:
         why = f"the baseline failed in round {baseline.failure.round} ({baseline.failure.reason})"
-        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
+        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
     if not number.undisturbed and (too_few := _undecided_if_too_few_rounds(expectation, result)):
         return too_few
     reading = read(number.name, result, variant)
     if reading is None:
-        return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
+        return ExpectationOutcome(expectation, "undecided", f"{_describe(expectation)}: not measured.")
     return _evaluate_range(expectation, reading.lower, reading.upper, reading.text)
 
 
 def _evaluate_comparison(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    """Evaluate the speedup, or the steps until compiling pays back."""
+    """Evaluate an expectation on the speedup, or on the number of steps until compiling pays back."""
     comparison = next((item for item in result.comparisons if item.variant == expectation.variant), None)
     if comparison is None:
         why = "not compared"
         if expectation.variant == result.case.baseline:
             why = f"it is the baseline, and has no {expectation.metric}"
-        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
+        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
     if comparison.invalid:
         why = f"the comparison is invalid ({', '.join(comparison.invalid)})"
-        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
+        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
     interval = _interval(comparison)
     if interval is None or comparison.verdict is None:
         baseline_failed = any(variant.failure for variant in result.variants if variant.name == comparison.baseline)
         outcome: Outcome = "not-met" if baseline_failed else "undecided"
-        return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {comparison.sentence}")
+        return ExpectationOutcome(expectation, outcome, f"{_describe(expectation)}: {comparison.sentence}")
     if too_few := _undecided_if_too_few_rounds(expectation, result):
         return too_few
     if expectation.metric == "paysBackSteps":
         return _evaluate_payback(expectation, comparison.pays_back, result.unit)
     speedup = float(comparison.speedup or 1)  # never None if there is an interval
     lower, upper = interval
-    text = f"{figures.prose(speedup)} ({figures.prose(lower)} to {figures.prose(upper)}), {_time_saved(speedup)}"
+    text = f"{figures.prose(speedup)} ({figures.prose(lower)} to {figures.prose(upper)}), {_time_change(speedup)}"
     return _evaluate_range(expectation, lower, upper, text)
 
 
-def _time_saved(speedup: float) -> str:
-    """Express a speedup as time: `30.6 % less time` for 1.44, `2 times as long` for 0.5."""
+def _time_change(speedup: float) -> str:
+    """Express a speedup as a change of the time, such as `30.6 % less time` for 1.44, `2 times as long` for 0.5."""
     change = 1 / speedup - 1
     if change >= 1:
         return f"{figures.prose(1 / speedup)} times as long"
@@ -129,12 +130,12 @@ def _time_saved(speedup: float) -> str:
 
 
 def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: str) -> ExpectationOutcome:
-    """Evaluate the number of steps after which a variant is ahead; a `payback` of None is not known."""
+    """Evaluate the number of steps after which a variant is ahead of the baseline; `payback` is None if unknown."""
     if payback is None:
-        return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
+        return ExpectationOutcome(expectation, "undecided", f"{_describe(expectation)}: not known.")
     if payback.answer == "until" and payback.upper is not None:
         why = f"it is ahead until {figures.count(payback.steps or 0, unit)}, then behind for good"
-        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: not-met, {why}.", sound=True)
+        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: not-met, {why}.", sound=True)
     text: str = payback.answer
     if payback.answer == "after" and payback.steps:
         text = f"after {figures.count(payback.steps, unit)}"
@@ -146,14 +147,14 @@ def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: s
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    """Evaluate an observation by all values that launches reported."""
+    """Evaluate an expectation on an observation by all values that launches reported."""
     observations = next((item for item in result.observations if item.variant == expectation.variant), None)
     observation = observations.find(expectation.subject) if observations else None
     if observation is None:
-        return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not observed.")
+        return ExpectationOutcome(expectation, "undecided", f"{_describe(expectation)}: not observed.")
     if expectation.equals is None and observation.type != "number":
         why = f"it is not a number: {observation.text}"
-        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.", sound=True)
+        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.", sound=True)
     if expectation.equals is not None:
         equalities = {_is_equal(value.value, expectation.equals) for value in observation.values}
         outcome: Outcome = "undecided"
@@ -162,14 +163,14 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
         elif equalities == {False}:
             outcome = "not-met"
         return ExpectationOutcome(
-            expectation, outcome, f"{_subject(expectation)}: {outcome}, {observation.text}.", sound=True
+            expectation, outcome, f"{_describe(expectation)}: {outcome}, {observation.text}.", sound=True
         )
     numbers = [float(value.value) for value in observation.values]
     return _evaluate_range(expectation, min(numbers), max(numbers), observation.text)
 
 
 def _is_equal(observed: str, expected: str) -> bool | None:
-    """Return True if both are the same number or the same text; None if `observed` is truncated and may be equal."""
+    """Return True if both are the same number or text; None if `observed` is truncated, so that this is unknown."""
     if observed.endswith("…") and expected.startswith(observed[:-1]):  # `…` marks truncated text
         return None
     if re.fullmatch(DECIMAL_PATTERN, observed) and re.fullmatch(DECIMAL_PATTERN, expected):
@@ -178,9 +179,9 @@ def _is_equal(observed: str, expected: str) -> bool | None:
 
 
 def _evaluate_range(expectation: Expectation, lower: float, upper: float, text: str) -> ExpectationOutcome:
-    """Compare the range of a valid measurement with the expectation's bounds. `text` describes the range."""
+    """Compare the range of a valid measurement with the expectation's bounds; `text` describes the range."""
     outcome = compare_with_bounds(lower, upper, expectation.at_least, expectation.at_most)
-    return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {text}.", sound=True)
+    return ExpectationOutcome(expectation, outcome, f"{_describe(expectation)}: {outcome}, {text}.", sound=True)
 
 
 def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
@@ -204,7 +205,7 @@ def _interval(comparison: Comparison) -> tuple[float, float] | None:
     return float(comparison.lower), float(comparison.upper)
 
 
-def _subject(expectation: Expectation) -> str:
+def _describe(expectation: Expectation) -> str:
     """Describe what is expected: `compileSeconds of jax/jit on h100x8 at most 3.00 s`."""
     number = NUMBERS[expectation.metric] if expectation.metric else None
     format_bound = _format_seconds if number and number.unit == "s" else str
@@ -214,7 +215,7 @@ def _subject(expectation: Expectation) -> str:
 
 
 def _format_seconds(bound: str) -> str:
-    """Format a bound as `3.00 s` or `2.00 ms`, if this does not change its value."""
+    """Format a bound in seconds as `3.00 s` or `2.00 ms`; with all its digits if these would round it."""
     text = figures.seconds(float(bound), 3)
     return text if math.isclose(figures.parse(text), float(bound), rel_tol=1e-9) else f"{bound} s"
 
@@ -222,6 +223,6 @@ def _format_seconds(bound: str) -> str:
 def describe_bounds(
     at_least: str | None, at_most: str | None, equals: str | None = None, format_bound: Callable[[str], str] = str
 ) -> str:
-    """Describe the bounds that are not None, as `at least 2 and at most 3`."""
+    """Describe the bounds that are not None, as `at least 2 and at most 3`; `format_bound` formats each of them."""
     bounds = {"at least": at_least, "at most": at_most, "equal to": equals}
-    return " and ".join(f"{kind} {format_bound(bound)}" for kind, bound in bounds.items() if bound is not None)
+    return " and ".join(f"{relation} {format_bound(bound)}" for relation, bound in bounds.items() if bound is not None)

@@ -47,19 +47,19 @@ class MeasuredVariants:
 
     @cached_property
     def excused_checks(self) -> frozenset[str]:
-        """Return the names of the checks that may fail without making a variant invalid."""
+        """Return the names of the checks of the machine's load, whose failure does not make a variant invalid."""
         return noise_check_names() if self.noisy else disturbance_check_names()
 
     @cached_property
     def _certificate_for_verdict(self) -> Certificate:
-        """Return the certificate; in a noisy case, without `excused_checks`."""
+        """Return the certificate without checks that the machine's load fails, if rounds count that load disturbed."""
         if not self.noisy:
             return self.certificate
         checks = (check for check in self.certificate.checks if check.name not in self.excused_checks)
         return Certificate(checks=tuple(checks))
 
     def log_speedups(self, variant: str, baseline: str) -> list[float]:
-        """Return the log-speedup of each round that has both variants."""
+        """Return the logarithm of the speedup of each round that has both variants, in the order of rounds."""
         baseline_seconds, variant_seconds = self.seconds[baseline], self.seconds[variant]
         rounds = sorted(baseline_seconds.keys() & variant_seconds.keys())
         return log_speedups(
@@ -67,11 +67,11 @@ class MeasuredVariants:
         )
 
     def speedup(self, variant: str, baseline: str) -> Interval | None:
-        """Return the interval of the speedup; None with too few rounds, or with rounds that differ too much."""
+        """Return the speedup's confidence interval; None with too few rounds, or with rounds that differ too much."""
         return student_interval(self.log_speedups(variant, baseline), self.rule.nominal_alpha)
 
     def compare(self, variant: str, baseline: str) -> Comparison:
-        """Return the comparison of two variants: with a verdict, or with the reason for none."""
+        """Return the comparison of two variants, with a verdict or with a sentence that says why there is none."""
         log_ratios = self.log_speedups(variant, baseline)
 
         def make_comparison(sentence: str, **fields: Any) -> Comparison:
@@ -121,7 +121,7 @@ class MeasuredVariants:
         return fields | {"sentence": " ".join([sentence, *self._remarks(variant, baseline)])}
 
     def _remarks(self, variant: str, baseline: str) -> Iterator[str]:
-        """Yield sentences about times in two groups and about untested checks."""
+        """Yield sentences that limit the verdict: about launches in two groups, and about untested checks."""
         for name in (variant, baseline):
             if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
                 yield gap.sentence(name)
@@ -129,12 +129,12 @@ class MeasuredVariants:
             yield f"Untested: {untested}."
 
     def _list_untested(self, variants: set[str | None]) -> str:
-        """List the untested checks of these variants, with the reasons. The variant None means all variants."""
+        """List the untested checks that detect skipped work, with the reasons. A variant None means all variants."""
         texts = set()
         for check in self.certificate.checks:
             if check.name in WORK_CHECKS and check.outcome == "untested" and check.variant in variants:
-                about = f" for {check.variant}" if check.variant else ""
-                texts.add(f"{check.name}{about} ({check.reading})")
+                for_variant = f" for {check.variant}" if check.variant else ""
+                texts.add(f"{check.name}{for_variant} ({check.reading})")
         return "; ".join(sorted(texts))
 
     def _confidence(self) -> str:
@@ -145,7 +145,10 @@ class MeasuredVariants:
         return f"{percent} for the run's {self.rule.comparisons} comparisons together"
 
     def _invalid_sentence(self, variants: tuple[str, str], check_names: tuple[str, ...]) -> str:
-        """Describe the failed checks of both variants; `check_names` are named if a check is missing, not failed."""
+        """Return a sentence about the failed checks of both variants; if none failed, about `check_names`.
+
+        A comparison is also invalid if a necessary check is missing or untested.
+        """
         failures = []
         for check in self.certificate.failed_checks(*variants):
             subject = f"{check.variant} fails {check.name}" if check.variant else check.name

@@ -20,11 +20,11 @@ class LaunchRange:
     maximum: float
 
     def plus(self, other: "LaunchRange") -> "LaunchRange":
-        """Return the range of the sum of two times, each of which is one of `self` and `other`."""
+        """Return the range of the sum of two times: one with the range `self`, one with the range `other`."""
         return LaunchRange(self.typical + other.typical, self.minimum + other.minimum, self.maximum + other.maximum)
 
     def times(self, factor: float) -> "LaunchRange":
-        """Return the range multiplied by a factor."""
+        """Return the range of `factor` times the time."""
         return LaunchRange(factor * self.typical, factor * self.minimum, factor * self.maximum)
 
 
@@ -38,7 +38,7 @@ class Reading:
 
 
 def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
-    """Return the variant's number `name` with its range; None if it was not measured."""
+    """Return the variant's number `name` with its range over launches; None if it was not measured."""
     if name in READERS:
         return READERS[name](result, variant)
     field = next(field for field, number in MEASURED.items() if number.name == name)
@@ -51,12 +51,12 @@ def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _without_range(value: float, text: str) -> Reading:
-    """Return the reading of a number that has one value for all launches."""
+    """Return the reading of a number that has a single value for all launches."""
     return Reading(value, value, text)
 
 
 def _read_seconds(seconds: LaunchRange | None) -> Reading | None:
-    """Return a time, as `117 ms (115 ms to 121 ms)`; None if there is no time."""
+    """Return a time as a reading, with a text such as `117 ms (115 ms to 121 ms)`; None if there is no time."""
     if seconds is None:
         return None
     text = figures.seconds(seconds.typical)
@@ -74,7 +74,7 @@ def _steady_seconds(variant: VariantResult) -> LaunchRange | None:
 
 
 def _phase_seconds(phases: Iterable[PhaseTime], name: str) -> LaunchRange | None:
-    """Return the median, minimum and maximum seconds over launches of the phase `name`; None if none reached it."""
+    """Return the median, minimum and maximum seconds of the phase `name`; None if no launch reached the phase."""
     phase = next((phase for phase in phases if phase.phase == name), None)
     if phase is None:
         return None
@@ -82,7 +82,7 @@ def _phase_seconds(phases: Iterable[PhaseTime], name: str) -> LaunchRange | None
 
 
 def _baseline(result: Result) -> VariantResult | None:
-    """Return the baseline's result; None if it is missing."""
+    """Return the baseline's result; None if the result has no such variant."""
     return next((variant for variant in result.variants if variant.name == result.case.baseline), None)
 
 
@@ -95,7 +95,7 @@ def _compile_seconds(variant: VariantResult | None) -> LaunchRange | None:
 
 
 def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the variant's compile time divided by the baseline's; None if one of them compiles nothing."""
+    """Return the variant's compile time divided by the baseline's; None if either of them compiles nothing."""
     seconds, baseline_seconds = _compile_seconds(variant), _compile_seconds(_baseline(result))
     if seconds is None or baseline_seconds is None or not baseline_seconds.minimum:
         return None
@@ -104,7 +104,7 @@ def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
-    """Return the time of the variant's first call divided by that of a later call; None if one of them is unknown."""
+    """Return the time of the variant's first call divided by that of a later call; None if either is unknown."""
     compile_seconds = _phase_seconds(variant.phases, "compile")
     first_step_seconds = _phase_seconds(variant.phases, "first-step")
     steady_seconds = _steady_seconds(variant)
@@ -120,7 +120,7 @@ def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
 def _read_ratio(value: LaunchRange, divisor: LaunchRange, times: str) -> Reading:
     """Return `value / divisor` with its range.
 
-    Launches are not paired here, so the range is the widest possible one. `times` describes the two times.
+    Launches are not paired here, so the range is the widest possible one. `times` is a text with the two times.
     """
     ratio = LaunchRange(
         value.typical / divisor.typical, value.minimum / divisor.maximum, value.maximum / divisor.minimum
@@ -137,7 +137,7 @@ def _format_range(ratio: LaunchRange) -> str:
 
 
 def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the variant's peak memory divided by the baseline's; None if one of them is unknown."""
+    """Return the variant's peak memory divided by the baseline's; None if either is unknown."""
     baseline = _baseline(result)
     peak = variant.numbers.peak_memory_bytes
     baseline_peak = baseline.numbers.peak_memory_bytes if baseline else None
@@ -148,7 +148,7 @@ def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the difference of the launches' 95th and 5th percentile over their median; None without times."""
+    """Return the relative spread of launches, (95th - 5th percentile) / median; None without times."""
     quantiles = variant.seconds
     if quantiles is None:
         return None
@@ -169,9 +169,10 @@ READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {
 
 
 def possible_steps(payback: Payback) -> tuple[float, float]:
-    """Return the minimum and the maximum number of steps after which the variant may be ahead.
+    """Return the minimum and the maximum number of steps after which the variant may be ahead of the baseline.
 
-    Infinity means never. `payback.lower` and `payback.upper` are the steps after which the total times may be equal.
+    Infinity means never. `payback.lower` and `payback.upper` are the ends of the confidence interval of the number of
+    steps after which the total times are equal.
     """
     lower = payback.lower or 1
     upper = math.inf if payback.upper is None else payback.upper

@@ -12,7 +12,7 @@ class NotComparableError(ValueError):
 
 
 def with_baseline(result: Result, baseline: str) -> Result:
-    """Return the result with another baseline; raises NotComparableError if nothing can be compared.
+    """Compare the variants of a result with another baseline; raises NotComparableError if nothing can be compared.
 
     The baseline is chosen after the measurement, so the intervals are wider: they hold for all pairs of variants.
     """

@@ -11,7 +11,7 @@ from accelbench.verdict.rule import checks_against_verdict
 
 
 def redact_invalid(result: Result) -> Result:
-    """Return `result` without the times that a check invalidates."""
+    """Return `result` without the times of variants that a failed check makes invalid."""
     variants = tuple(
         _without_timings(variant) if rejections(result, variant) else variant for variant in result.variants
     )
@@ -19,11 +19,11 @@ def redact_invalid(result: Result) -> Result:
 
 
 def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
-    """Return the names of the checks that invalidate the times of `variant`; none if the case measures no times."""
+    """Return the names of the checks that make the times of `variant` invalid; none if the case measures no times."""
     if result.protocol in {"observe", "compile"}:
         return ()
     certificate = result.certificate
-    if result.noisy:
+    if result.noisy:  # rounds count although other load disturbed them, so checks of that load do not count
         checks = (check for check in certificate.checks if check.name not in noise_check_names())
         certificate = Certificate(checks=tuple(checks))
     return checks_against_verdict(certificate, variant.name)
@@ -35,7 +35,7 @@ def step_seconds(variant: VariantResult) -> float | None:
 
 
 def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, float] | None:
-    """Return the baseline's and the variant's seconds per unit, whose ratio is the speedup; None if one is missing.
+    """Return the baseline's and the variant's seconds per unit, whose ratio is the speedup; None if either is missing.
 
     Each time is the geometric mean over the rounds that have both variants.
     """

@@ -56,7 +56,7 @@ class ValidMeasurement:
 def checks_against_verdict(certificate: Certificate, *variants: str) -> tuple[str, ...]:
     """Return the names of the checks that prevent a verdict on `variants`: those that failed.
 
-    If none failed, these are the indispensable ones that did not pass, as they are untested.
+    If none failed, these are the indispensable checks that are untested or missing.
     """
     failed = [check.name for check in certificate.failed_checks(*variants)]
     if failed:
@@ -64,7 +64,7 @@ def checks_against_verdict(certificate: Certificate, *variants: str) -> tuple[st
     passed = {(check.name, check.variant) for check in certificate.checks if check.outcome == "passed"}
 
     def has_passed(name: str, variant: str) -> bool:
-        # A check whose variant is None is about all variants.
+        """Return True if the check passed, for the variant or for all variants at once, which None stands for."""
         return (name, variant) in passed or (name, None) in passed
 
     return tuple(name for name in INDISPENSABLE if not all(has_passed(name, variant) for variant in variants))
@@ -73,9 +73,9 @@ def checks_against_verdict(certificate: Certificate, *variants: str) -> tuple[st
 def verdict_sentence(
     verdict: Verdict, interval: Interval, *, variant: str, baseline: str, margin: float, confidence: str
 ) -> str:
-    """Describe the verdict: "jax/jit is 2.04 times as fast as pytorch/eager (1.99 to 2.09, 95 %)".
+    """Return the sentence of a verdict, "jax/jit is 2.04 times as fast as pytorch/eager (1.99 to 2.09, 95 %)".
 
-    `confidence` is the interval's, as "95 %".
+    `margin` is the largest relative difference that does not matter; `confidence` is the interval's, as "95 %".
     """
     margin_text = f"{100 * margin:.3g} %"
     speed = f"{figures.between(interval.lower, interval.upper)} times as fast"
@@ -99,13 +99,13 @@ def verdict_sentence(
 
 
 def too_few_sentence(interval: Interval, *, variant: str, baseline: str, rounds: int, rounds_min: int) -> str:
-    """Return the sentence of a comparison after `rounds` rounds, fewer than the minimum `rounds_min`."""
+    """Return the sentence of a comparison without a verdict, as `rounds` is less than the minimum `rounds_min`."""
     speed = f"{figures.between(interval.lower, interval.upper)} times as fast"
     return f"No verdict after {rounds} of at least {rounds_min} rounds: {variant} is {speed} as {baseline}."
 
 
 def noisy_sentence(interval: Interval, *, variant: str, baseline: str, confidence: str) -> str:
-    """Return the sentence of a comparison without a verdict, because other load disturbed rounds that count."""
+    """Return the sentence of a comparison without a verdict, because other load disturbed its rounds."""
     speedup = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_format_bounds(interval, confidence)}"
     return f"Noisy, so no verdict: next to other load, {variant} was {speedup}."
 
