@@ -120,7 +120,7 @@ class LaunchCheck:
                 yield _as_check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
-        """Return the placeholder of the fact that the check needs if the launch did not report it; else None."""
+        """Return the `Unreadable` in place of the needed fact if the launch did not report the fact; else None."""
         if self.fact is None:
             return None
         fact = self.fact(launch.facts)

@@ -17,7 +17,7 @@ MAXIMUM_DRIFT = 0.001
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the clock is unsuitable for the blocks or calls that the launch timed, or was replaced."""
+    """Fail if the clock drifts, is too coarse for the launch's blocks or calls, or was replaced by the program."""
     if not launch.blocks:
         return failed("no block was timed")
     meddling = launch.facts.meddling

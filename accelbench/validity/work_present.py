@@ -50,7 +50,7 @@ class _Program(NamedTuple):
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
     """Judge each variant by its operations, its idle time and the units of work that a step claims to do."""
-    programs = [program for program in map(_program, evidence.launches) if program is not None]
+    programs = [program for program in map(_program_of, evidence.launches) if program is not None]
     for variant in evidence.variants:
         findings: list[tuple[int, Finding]] = []  # each with the number of its round
         findings_of_doubt: list[tuple[int, Finding]] = []
@@ -66,7 +66,7 @@ def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
         yield variant, most_severe(all_findings) if all_findings else untested(UNCOUNTED)
 
 
-def _program(launch: LaunchRecord) -> _Program | None:
+def _program_of(launch: LaunchRecord) -> _Program | None:
     """Return the floating-point operations of the launch's program for a unit of work; None if they are unknown."""
     arithmetic, units = launch.facts.arithmetic, launch.facts.units_per_call
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
@@ -77,7 +77,7 @@ def _program(launch: LaunchRecord) -> _Program | None:
 
 def _judge_counted(case: Case, launch: LaunchRecord, programs: Sequence[_Program]) -> Finding:
     """Judge whether a launch does the work of its program, and about as much as the other variants' `programs`."""
-    arithmetic, program = launch.facts.arithmetic, _program(launch)
+    arithmetic, program = launch.facts.arithmetic, _program_of(launch)
     if isinstance(arithmetic, Unreadable) or program is None:
         return untested(UNCOUNTED)
     reading = f"{arithmetic.run:.3g} floating-point operations in a call, in {arithmetic.source}"
@@ -125,7 +125,7 @@ def _judge_shortfall(
 def _find_equal_without_compiler(program: _Program, others: Sequence[_Program]) -> str:
     """Return the name of another variant that runs all operations as written, and not many more than `program`.
 
-    It shows that the operations which a compiler removed from `program` are not needed. Empty if there is none.
+    Such a variant shows that the work needs no more operations than `program` runs. Empty if there is none.
     """
     for other in others:
         runs_all = other.run >= other.written

@@ -29,7 +29,7 @@ class ExpectationOutcome:
 
 
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
-    """Evaluate each expectation against the result, except those for another target; without one they hold for all."""
+    """Evaluate each expectation against the result; leave out those that name another target than the result's."""
     targets = {None, result.case.accelerator.target}
     return tuple(_evaluate(expectation, result) for expectation in expectations if expectation.target in targets)
 
@@ -215,7 +215,7 @@ def _describe(expectation: Expectation) -> str:
 
 
 def _format_seconds(bound: str) -> str:
-    """Format a bound in seconds as `3.00 s` or `2.00 ms`; with all its digits if these would round it."""
+    """Format a bound in seconds as `3.00 s` or `2.00 ms`, or with all its digits if three would round it."""
     text = figures.seconds(float(bound), 3)
     return text if math.isclose(figures.parse(text), float(bound), rel_tol=1e-9) else f"{bound} s"
 

@@ -52,7 +52,7 @@ class MeasuredVariants:
 
     @cached_property
     def _certificate_for_verdict(self) -> Certificate:
-        """Return the certificate without checks that the machine's load fails, if rounds count that load disturbed."""
+        """Return the certificate, without the checks of other load if rounds count that other load disturbed."""
         if not self.noisy:
             return self.certificate
         checks = (check for check in self.certificate.checks if check.name not in self.excused_checks)

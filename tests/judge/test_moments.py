@@ -9,7 +9,7 @@ import pytest
 from accelbench.catalogue import script
 from accelbench.launch.record import ParityReading
 from accelbench.validity import parity
-from accelbench_runner.judge.moments import RUNS, choose_elements, compare_moments, observe
+from accelbench_runner.judge.moments import RUNS, choose_elements, compare_moments, estimate_distribution
 from accelbench_runner.judge.parity import read_parity
 from accelbench_runner.judge_protocol import JudgeRequest
 from judge.launches import a_case, a_launch
@@ -28,7 +28,7 @@ RIGHT: dict[str, Draw] = {
 
 def ratio(right: Draw, other: Draw, seed: int) -> float:
     rng = np.random.default_rng(seed)
-    expected = observe([choose_elements(right(rng)) for _ in range(RUNS)], (N,))
+    expected = estimate_distribution([choose_elements(right(rng)) for _ in range(RUNS)], (N,))
     comparison = compare_moments("y", np.asarray(other(rng)), expected)
     assert comparison.compared
     return comparison.ratio
@@ -68,7 +68,7 @@ def test_another_distribution_fails(name: str, wrong: Draw) -> None:
 )
 def test_a_draw_that_shows_no_distribution_is_not_compared(draw: Draw) -> None:
     rng = np.random.default_rng(0)
-    expected = observe([choose_elements(draw(rng)) for _ in range(RUNS)], (1,))
+    expected = estimate_distribution([choose_elements(draw(rng)) for _ in range(RUNS)], (1,))
     assert not compare_moments("y", draw(rng), expected).compared
 
 

@@ -457,7 +457,7 @@ def test_an_imaginary_part_of_the_wrong_sign_is_wrong(tmp_path: Path) -> None:
     right = a_reference(run=turning)
     for sign, wrong in ((1, False), (-1, True)):
         np.savez(tmp_path / "outputs.npz", z=np.exp(sign * 1j * arrays().state["x"].astype(np.float32)))
-        assert (compare(right.in_form(read_outputs(tmp_path)), right, 1).worst_ratio > 1) is wrong
+        assert (compare(right.to_compared_form(read_outputs(tmp_path)), right, 1).worst_ratio > 1) is wrong
 
 
 def test_outputs_may_have_any_name(tmp_path: Path) -> None:

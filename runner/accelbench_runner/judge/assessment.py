@@ -124,6 +124,7 @@ def _spread(blocks_by_launch: Sequence[Sequence[float]], times: Sequence[float],
     `blocks_by_launch` has the times of each launch's blocks, and `times` one time of each launch.
     """
     interval = student_interval([math.log(time) for time in times], alpha)
+    # `Outliers` and `OutlierCounts` have the same fields.
     block_outliers = total(find_outliers(blocks) for blocks in blocks_by_launch)
     launch_outliers = find_outliers([statistics.median(blocks) for blocks in blocks_by_launch])
     return Spread(
@@ -154,12 +155,13 @@ class JudgedCase:
             rounds_max=measurement.rounds_max,
             target=float(measurement.target_relative_error),
             confidence=float(measurement.confidence),
-            comparisons=self.case.comparisons_in_run * max(1, len(self.quantities)),  # no quantity: all launches failed
+            # There is no quantity if all launches failed, or if they only observe.
+            comparisons=self.case.comparisons_in_run * max(1, len(self.quantities)),
         )
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Return the quantities that the protocol compares. The first one decides the verdict."""
+        """Return the statistics of times that the launches' protocol compares; the first one decides the verdict."""
         for launch in self.launches:
             if launch.failure is None:
                 return QUANTITIES[launch.protocol]
@@ -232,7 +234,7 @@ class JudgedCase:
             yield from self._compare_with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by the quantities that do not decide the verdict, such as tails."""
+        """Compare each variant with the baseline by the other quantities, such as the 99th percentile."""
         for quantity in self.quantities[1:]:
             yield from self._compare_with_baseline(quantity)
 
@@ -288,7 +290,7 @@ class JudgedCase:
         return [self._time_interval(name) for name in valid]
 
     def _is_rejected(self, variant: str) -> bool:
-        """Return True if a check rules out a verdict on the variant, other than those that the machine's load fails."""
+        """Return True if a check prevents a verdict on the variant; checks of the machine's load do not count."""
         excused_checks = self._measured_variants().excused_checks
         return any(name not in excused_checks for name in checks_against_verdict(self.certificate, variant))
 

@@ -60,7 +60,7 @@ class ArrayComparison:
 
     @property
     def severity(self) -> tuple[bool, float, bool]:
-        """Return a sort key that is largest for the worst comparison: one with NaN or infinity, then by `ratio`."""
+        """Return a sort key for the worst comparison: NaN or infinity, the largest `ratio`, one that was compared."""
         return (not self.finite, self.ratio, self.compared)
 
 
@@ -138,6 +138,7 @@ def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> 
     worst = int(np.where(off, 0.0, ratios).argmax() if are_choices else ratios.argmax())  # choices are no errors
     ratio = max(float(ratios[worst]), medians.ratio)
     less_exact = ratio > 1 and _is_less_exact(error, off | medians.off, expected)
+    # The largest error as a multiple of the rounding error, which results call a scale.
     scales = min(float(ratios.max()) * ELEMENT_LIMIT[expected.precision], MISMATCH)
     only_medians_are_off = ratios[worst] <= 1 < medians.ratio
     if only_medians_are_off:  # otherwise describe the worst element, which is easier to find
@@ -164,9 +165,9 @@ def _may_be_choices(error: Array, off: Array, expected: Expected) -> bool:
 
 
 def _is_less_exact(error: Array, off: Array, expected: Expected) -> bool:
-    """Return True if the errors may come from a less exact algorithm: few elements are `off`, and none by much.
+    """Return True if few elements are `off`, and by no more than one or two roundings of the largest output.
 
-    The limit of an error is a rounding of the largest output, or a few of them.
+    Such errors may come from a right but less exact algorithm.
     """
     size = np.abs(expected.value.astype(np.float64)).ravel()
     largest = float(size[np.isfinite(size)].max(initial=0.0))

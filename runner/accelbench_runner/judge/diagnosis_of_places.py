@@ -105,8 +105,8 @@ def explain_layout(difference: Difference) -> str:
 def explain_shift(difference: Difference) -> str:
     """Explain numbers that are off by one place along an axis, rotated or shifted; empty if they are not."""
     for axis, length in enumerate(difference.expected.shape):
-        before = (slice(None),) * axis
-        without_first, without_last = (*before, slice(1, length)), (*before, slice(0, length - 1))
+        leading_axes = (slice(None),) * axis
+        without_first, without_last = (*leading_axes, slice(1, length)), (*leading_axes, slice(0, length - 1))
         for shift, right_places, output_places, direction in (
             (1, without_first, without_last, "earlier"),
             (-1, without_last, without_first, "later"),
@@ -116,8 +116,8 @@ def explain_shift(difference: Difference) -> str:
             wrong = difference.wrong[right_places]
             if wrong.size < MINIMUM_OVERLAP or not wrong.any():
                 continue
-            apart = np.abs(difference.output[output_places] - difference.expected_floats[right_places])
-            if np.all(apart <= difference.allowed[right_places]):
+            distance = np.abs(difference.output[output_places] - difference.expected_floats[right_places])
+            if np.all(distance <= difference.allowed[right_places]):
                 return f"it is shifted by one along axis {axis}: each number stands one place {direction}"
     return ""
 
@@ -139,8 +139,8 @@ def explain_order(difference: Difference) -> str:
 
 def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
     """Return True if both sides are equal after sorting along `axis`, or after sorting all numbers if it is None."""
-    sums_apart = np.abs(difference.output.sum(axis, dtype=np.float64) - difference.expected_floats.sum(axis))
-    if np.any(sums_apart > difference.allowed.sum(axis)):  # the same numbers have the same sum
+    sum_distances = np.abs(difference.output.sum(axis, dtype=np.float64) - difference.expected_floats.sum(axis))
+    if np.any(sum_distances > difference.allowed.sum(axis)):  # the same numbers have the same sum
         return False
     order = np.argsort(difference.expected_floats, axis)
     if axis is None:
@@ -173,7 +173,7 @@ def explain_ties(difference: Difference) -> str:
 
 def _select(values: Array, indices: Array, axis: int) -> "Array | None":
     """Return the `values` that `indices` select along `axis`, as float64; None if these cannot be indices along it."""
-    if indices.ndim == 0 and axis == 0:
+    if indices.ndim == 0 and axis == 0:  # as argmax without an axis returns it
         values = values.ravel()
     elif indices.ndim == values.ndim - 1:  # as argmax returns them
         indices = np.expand_dims(indices, axis)

@@ -52,12 +52,12 @@ def overflowed_bits(difference: Difference) -> int:
     if not difference.holds_integers or difference.output.shape != difference.expected.shape:
         return 0
     # An integer that overflows n bits is off by a multiple of 2**n. This holds even if the subtraction overflows too.
-    apart = difference.output.astype(np.int64) - difference.expected.astype(np.int64)
+    errors = difference.output.astype(np.int64) - difference.expected.astype(np.int64)
     smallest, largest = int(difference.output.min()), int(difference.output.max())
     for bits in WRAPPING_BITS:
         fits_signed = -(2 ** (bits - 1)) <= smallest and largest < 2 ** (bits - 1)
         fits_unsigned = smallest >= 0 and largest < 2**bits
-        if apart.any() and (fits_signed or fits_unsigned) and not np.any(apart % 2**bits):
+        if errors.any() and (fits_signed or fits_unsigned) and not np.any(errors % 2**bits):
             return bits
     return 0
 
@@ -116,7 +116,7 @@ def explain_labels(difference: Difference) -> str:
     output_labels, right_labels = np.unique(elements, axis=1)
     count = output_labels.size
     is_one_to_one = count == np.unique(output_labels).size == np.unique(right_labels).size
-    # Integers that hardly ever repeat have other names by chance.
+    # Integers that hardly ever repeat match one to one by chance.
     if count < 2 or not is_one_to_one or count * MINIMUM_PER_LABEL > difference.expected.size:  # noqa: PLR2004
         return ""
     return (
@@ -173,11 +173,12 @@ def _cause_of_factor(factor: float, difference: Difference) -> str | None:
 
     The cause is empty for a factor that occurs often, but for many reasons, such as 2.
     """
-    precision = max(1e-6, 8 * difference.epsilon)
+    relative_tolerance = max(1e-6, 8 * difference.epsilon)
 
     def is_close(value: float) -> bool:
         """Return True if the factor is about `value` or its inverse: either side may have made the mistake."""
-        return math.isclose(factor, value, rel_tol=precision) or math.isclose(factor, 1 / value, rel_tol=precision)
+        is_value = math.isclose(factor, value, rel_tol=relative_tolerance)
+        return is_value or math.isclose(factor, 1 / value, rel_tol=relative_tolerance)
 
     for length in sorted(difference.possible_sum_lengths):
         if is_close(length) and length > 2:  # noqa: PLR2004 - 2 has other causes too
@@ -202,10 +203,11 @@ def _cause_of_factor(factor: float, difference: Difference) -> str | None:
 
 def explain_offset(difference: Difference) -> str:
     """Explain numbers that are all off by the same amount; empty if they are not."""
-    apart = difference.output.astype(np.float64) - difference.expected_floats
-    offset = float(np.median(apart))
-    is_one_number = apart.size == 1 and not (difference.holds_integers and abs(offset) == 1)
-    if not offset or is_one_number or not difference.is_corrected_by(difference.output - offset):
+    errors = difference.output.astype(np.float64) - difference.expected_floats
+    offset = float(np.median(errors))
+    # A single number is always off by some amount. This explains it only if an integer is off by one.
+    is_trivial = errors.size == 1 and not (difference.holds_integers and abs(offset) == 1)
+    if not offset or is_trivial or not difference.is_corrected_by(difference.output - offset):
         return ""
     direction = "larger" if offset > 0 else "smaller"
     return f"every number is {direction} than the reference's by {abs(offset):.6g}"
@@ -268,11 +270,11 @@ def explain_relation(difference: Difference) -> str:
     if difference.holds_integers or not difference.varies:
         return ""
     output, expected = difference.output.astype(np.float64), difference.expected_floats
-    precision = 1e-5 + 16 * difference.epsilon
+    relative_tolerance = 1e-5 + 16 * difference.epsilon
     with np.errstate(all="ignore"):
         for description, function in RELATIONS.items():
             related = function(expected)
-            if np.all(np.isfinite(related)) and np.allclose(output, related, rtol=precision, atol=0):
+            if np.all(np.isfinite(related)) and np.allclose(output, related, rtol=relative_tolerance, atol=0):
                 return f"every number is {description} the reference's"
     return ""
 

@@ -46,9 +46,9 @@ class Difference:
         """Return an array of booleans: True where the output differs by more than `allowed`; two NaN do not differ."""
         with np.errstate(invalid="ignore"):
             output = _as_float(self.output)
-            apart = np.abs(output - self.expected_floats)
+            distance = np.abs(output - self.expected_floats)
             is_same = (self.output == self.expected) | (np.isnan(output) & np.isnan(self.expected_floats))
-        return np.asarray(~is_same & ~(apart <= self.allowed))
+        return np.asarray(~is_same & ~(distance <= self.allowed))
 
     @cached_property
     def possible_sum_lengths(self) -> AbstractSet[int]:
@@ -90,8 +90,8 @@ class Difference:
     def _agrees(self, candidate: Array, index: Any) -> bool:
         """Return True if `candidate[index]` agrees with the right numbers there, up to `allowed`."""
         with np.errstate(all="ignore"):
-            apart = np.abs(_as_float(candidate[index]) - self.expected_floats[index])
-            return bool(np.all(apart <= self.allowed[index]))
+            distance = np.abs(_as_float(candidate[index]) - self.expected_floats[index])
+            return bool(np.all(distance <= self.allowed[index]))
 
 
 def _magnitude(array: Array) -> Array:

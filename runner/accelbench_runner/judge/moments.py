@@ -83,7 +83,7 @@ def choose_elements(output: Array) -> Array:
     return values[np.random.default_rng(0).choice(values.size, MAXIMUM_ELEMENTS, replace=False)]
 
 
-def observe(draws: Sequence[Array], shape: tuple[int, ...]) -> Distribution:
+def estimate_distribution(draws: Sequence[Array], shape: tuple[int, ...]) -> Distribution:
     """Return the distribution of an output of this shape; each of `draws` is what `choose_elements` returned for it."""
     rows = np.array(draws)
     ordered = np.sort(rows, axis=None)

@@ -163,7 +163,7 @@ def _read_formula(request: JudgeRequest, launch: LaunchRecord, outputs: Path) ->
     if reading is not None:
         return reading
     earlier = (each.parity.formula for each in request.launches if each.variant == launch.variant and each.parity)
-    return next((reading for reading in earlier if reading is not None), None)
+    return next(filter(None, earlier), None)
 
 
 def compare_in_float64(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> ParityReading | None:
@@ -260,7 +260,7 @@ def _resolution(reference: Reference) -> tuple[float | None, float | None]:
 
 def is_within_tolerance(outputs: NamedArrays, reference: Reference) -> bool:
     """Return True if outputs are within their tolerances; where the reference has NaN or infinity, they must too."""
-    units = 0  # needed for the text of the reading alone, which nobody sees
+    units = 0  # needed only for texts of the reading, which are not used here
     return compare(outputs, replace(reference, non_finite=True), units).worst_ratio <= 1
 
 

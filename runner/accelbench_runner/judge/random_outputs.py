@@ -11,7 +11,7 @@ from accelbench.launch.fact import value_or_none
 from accelbench.launch.record import LaunchRecord, ParityReading, UnseenReading
 from accelbench.workload import NamedArrays
 from accelbench_runner.judge.layout import describe_layout, mismatch, read_outputs
-from accelbench_runner.judge.moments import RUNS, Distribution, choose_elements, compare_moments, observe
+from accelbench_runner.judge.moments import RUNS, Distribution, choose_elements, compare_moments, estimate_distribution
 from accelbench_runner.judge.no_reference import without_reference
 from accelbench_runner.judge.reference_program import program_of, start_arrays
 from accelbench_runner.judge_protocol import JudgeRequest
@@ -121,7 +121,8 @@ def distributions_for(
         file.with_suffix(".partial.npz").replace(file)  # only a complete file gets the name
     with np.load(file, allow_pickle=False) as archive:
         names = [key.removeprefix("draws:") for key in archive.files if key.startswith("draws:")]
-        return {name: observe(archive[f"draws:{name}"], tuple(archive[f"shape:{name}"].tolist())) for name in names}
+        shapes = {name: tuple(archive[f"shape:{name}"].tolist()) for name in names}
+        return {name: estimate_distribution(archive[f"draws:{name}"], shapes[name]) for name in names}
 
 
 def _draw(case: Case, units: int, unseen_seed: int | None) -> dict[str, np.ndarray]:

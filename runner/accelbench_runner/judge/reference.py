@@ -86,9 +86,9 @@ class Reference:
     counts_units: bool = True
     """False if half as many units give the same outputs: then outputs do not show how many units a program ran."""
     form: CanonicalForm | None = None
-    """The form in which outputs are compared, and `expected` is; None if it is the one which they have."""
+    """Canonical form in which outputs are compared with `expected`; None if they are compared as they are."""
     raw: RawOutputs = field(default_factory=RawOutputs)
-    """The reference's outputs before they had that form."""
+    """The reference's outputs before `canonical` was applied to them."""
     hidden_errors: HiddenErrors = field(default_factory=HiddenErrors)
     """Errors that the form hides."""
 
@@ -270,9 +270,9 @@ def _widen_for_sums(
     step: float,
     ulps: float,
 ) -> None:
-    """Increase the deviations of outputs that are long sums, found by a run whose inputs all grow by `step`.
+    """Run the program on inputs that all grow together, and increase the deviations of outputs that are long sums.
 
-    `step` is a fraction of each input's size; `ulps` is the same step in units in the last place.
+    Inputs grow by the fraction `step` of their size, which is `ulps` units in the last place.
     """
     elements = sum(array.size for group in (start.state, *start.batches) for array in group.values())
     grown = map_arrays(start, lambda array: array * (1 + step) if array.dtype.kind in "fc" else array)
