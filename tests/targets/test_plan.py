@@ -57,7 +57,7 @@ def test_its_pod_asks_for_no_device() -> None:
     plan = make_plan(accelerator={"targets": ["h100x8"]})
     job = build_job(plan.run, plan.cases[0], 1, plan.runner)
     (container,) = job["spec"]["template"]["spec"]["containers"]
-    assert set(container["resources"]["limits"]) == {"cpu", "memory"}
+    assert set(container["resources"]["limits"]) == {"cpu", "memory", "ephemeral-storage"}
     assert '"target":"h100x8"' in job["spec"]["template"]["metadata"]["annotations"][labels.CASE_ANNOTATION]
 
 
