@@ -76,9 +76,9 @@ ROWS: tuple[Row, ...] = (
     right("jacrev_oracle", untested=("work-present",)),
     # What is associative takes more operations.
     right("kalman_scans", untested=("work-present",)),
-    right("knn_bruteforce"),
+    right("knn_bruteforce", on_a_push=True),
     right("lennard_jones"),
-    right("logdet_hessian", on_a_push=True),
+    right("logdet_hessian"),
     right("lstm_port"),
     right("mandelbrot"),
     right("mnist_mlp", "batch=16"),

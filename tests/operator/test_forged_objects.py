@@ -77,6 +77,7 @@ def test_a_pod_with_the_labels_of_a_runs_pod_and_an_owner_of_its_jobs_name_bring
     assert result["summary"]["pod"] == pod.metadata.name
 
 
+@pytest.mark.nightly  # the hostile tenant's day forges such Jobs in the simulated cluster
 def test_a_job_that_waits_under_the_name_of_the_next_attempt_is_replaced_even_if_it_is_labelled_later(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:

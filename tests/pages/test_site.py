@@ -61,6 +61,7 @@ def test_a_place_without_a_page_fails_the_build(tmp_path: Path) -> None:
     assert done.stderr == "docs/site/zensical.toml: nav has gone.md, which is not there\n"
 
 
+@pytest.mark.nightly  # the pages below are for a push
 def test_no_page_asks_another_host_fails_to_load_or_raises(site: Path, browsed: tuple[str, Page]) -> None:
     address, page = browsed
     troubles = []
@@ -72,10 +73,11 @@ def test_no_page_asks_another_host_fails_to_load_or_raises(site: Path, browsed: 
 
 
 @pytest.mark.parametrize("name", ["index", "start", "claims", "reference/metrics", "tutorials/cluster", "architecture"])
-def test_a_page_fits_a_telephone(browsed: tuple[str, Page], name: str) -> None:
+def test_a_page_fits_a_telephone_and_loads_without_trouble(browsed: tuple[str, Page], name: str) -> None:
     address, page = browsed
     _open(page, f"{address}{name}.html", NARROW)
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
+    assert list(_troubles(page.events, address)) == []
 
 
 def test_the_diagram_is_drawn(browsed: tuple[str, Page]) -> None:

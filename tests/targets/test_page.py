@@ -11,7 +11,7 @@ import pytest
 from pages.page import Page
 from targets import compilers
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]  # other pages, and test_compiling.py, are for a push
 
 
 def test_the_page_on_targets_does_what_it_says(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def test_what_it_tells_stands_in_the_result(chip: Chip) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # tests/runner/test_quarantine.py has what becomes of a round in which a device was throttled
 def test_a_round_in_which_it_was_hot_is_discarded_and_said(chip: Chip) -> None:
     chip.tell(hot_once=True)
     # Without --accept-noise, a busy machine repeats rounds until the time limit.
