@@ -205,11 +205,13 @@ def trip_count(line: str) -> int:
 
 
 def common_count(branches: Sequence[Amount]) -> Amount:
-    """Return the count that all branches of a conditional have; raise UncountableError if their counts differ."""
-    first_branch = branches[0]
-    if any(branch != first_branch for branch in branches):
+    """Return the count that all branches of a conditional have.
+
+    Raise UncountableError if their counts differ, or if none of them could be read.
+    """
+    if not branches or any(branch != branches[0] for branch in branches):
         raise UncountableError
-    return first_branch
+    return branches[0]
 
 
 def count_jaxpr(jaxpr: Any) -> Operations | None:

@@ -130,7 +130,7 @@ def explain_order(difference: Difference) -> str:
         if _has_same_numbers(difference, axis):
             return (
                 f"along axis {axis}, it holds the same numbers in another order. If the order is free, "
-                f"{advise_canonical('it')}, as by sorting, or return what the order does not change"
+                f"{advise_canonical('the order')}, as by sorting, or return what the order does not change"
             )
     if _has_same_numbers(difference, None):
         return "it holds the same numbers at other places: look at its reshapes and transpositions"
