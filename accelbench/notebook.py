@@ -312,7 +312,8 @@ def script_text(
 ) -> str:
     """Return the text of a script for `accelbench run`, in which the functions are pickled.
 
-    `declared` has the arguments `measure`, `cost` and `operations` of `compare`, by these names.
+    `declared` has the arguments `measure`, `cost` and `operations` of `compare`, by these names. `canonical` is the
+    function that brings outputs that are right in several ways to one form.
     """
     paragraphs = [
         f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',

@@ -36,7 +36,7 @@ class TimeRatio(NamedTuple):
 
 
 def evaluate(training: Training, result: Result) -> ClaimFinding:
-    """Decide if the ratio of the two trainings' total times lies within the claim's bounds."""
+    """Decide if the ratio of the total times of the two variants of a training lies within the claim's bounds."""
     subject = condition(training, result.unit)
     ratio = total_time_ratio(training, result)
     if ratio is None:

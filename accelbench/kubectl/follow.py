@@ -308,9 +308,9 @@ class _Follower:
                 return
 
     def _read_log(self, namespace: str, pod: str, lines_to_skip: int) -> None:
-        """Read a pod's log to its end in a thread; pass each line to the main thread and, in any case, the end.
+        """Read a pod's log in a thread, and post each line to the main thread; post at last that the log was closed.
 
-        Skip `lines_to_skip` lines, which an earlier call has passed.
+        Skip `lines_to_skip` lines, which an earlier call has posted.
         """
         lines_read = 0
         pod_ended, refusal = False, ""

@@ -38,7 +38,7 @@ def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | Non
 
 
 def _find_mounted(mount_lines: list[str], path: str, controller: str | None) -> ControlGroup | None:
-    """Return the control group at `path`, with the directory where its hierarchy is mounted; None if it is not mounted.
+    """Return the control group at `path` and its directory below the hierarchy's mount point; None without a mount.
 
     The hierarchy is that of a cgroup v1 `controller` or, if it is None, the one of cgroup v2. `mount_lines` are the
     lines of /proc/self/mountinfo.

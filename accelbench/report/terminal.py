@@ -70,7 +70,7 @@ class TerminalReport:
     """Show one case's result in the width of the console."""
 
     def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
-        """Keep the result, but remove numbers that failed checks made invalid."""
+        """Keep the result without the numbers that a failed check makes invalid."""
         self.result = redact_invalid(result)
         self.expectations = expectations
 

@@ -141,14 +141,14 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
 def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | None]:
     """Return the attempts for the new status, and the reason to stop, if any."""
     plan, observed, now = situation.plan, situation.observed, situation.now
-    stop = _stop_of_run(plan, situation.status, now) or _late_start_stop(situation.recorded_attempts)
+    stop = _stop_of_run(plan, situation.status, now) or _stop_after_missed_start(situation.recorded_attempts)
     attempts = {
         attempt.case: _advance(attempt, situation.states.get(attempt.case), plan, observed, stop, now)
         for attempt in situation.recorded_attempts
         if attempt.case not in situation.measured_cases
     }
     # One of these attempts may have failed just now.
-    stop = stop or _late_start_stop(attempts.values())
+    stop = stop or _stop_after_missed_start(attempts.values())
     if stop is not None:
         # A case between two attempts gets no further attempt.
         for attempt in list(attempts.values()):
@@ -243,7 +243,7 @@ def _in_flight(attempt: Attempt) -> bool:
 def _advance(
     attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
-    """Return the attempt as the new status records it: with its latest pod, as failed, or ready for a retry."""
+    """Return the attempt for the new status: continued with its latest pod, failed, or prepared for a retry."""
     pod = observed.pod(attempt) if attempt.job else None
     if pod:
         location = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
@@ -252,13 +252,13 @@ def _advance(
         return attempt
     if state.failure:
         return _after_failure(attempt, state.failure, plan, stop, now)
-    # The result of an attempt that is over is being read, so it is not discarded.
-    if state.phase is not AttemptPhase.OVER and stop and stop.discards:
+    can_be_discarded = state.phase is not AttemptPhase.OVER  # the result of one that is over is being read
+    if can_be_discarded and stop and stop.discard_reason:
         detail = "the case in flight was discarded"
         if state.pending_reason:
             detail += f" while it waited. {state.pending_reason.rstrip('. ')}"
-        return _fail(attempt, stop.discards, stop.discards.explain(detail), now)
-    if state.phase is not AttemptPhase.OVER and plan.policy.suspend:
+        return _fail(attempt, stop.discard_reason, stop.discard_reason.explain(detail), now)
+    if can_be_discarded and plan.policy.suspend:
         message = AttemptReason.SUSPENDED.explain("the case in flight was discarded")
         return _without_job(attempt, AttemptReason.SUSPENDED, message)
     job = observed.job(attempt)
@@ -468,19 +468,19 @@ def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop 
     """Return why no further case starts if the run was cancelled or was active too long; else None."""
     if plan.policy.cancel:
         message = "the run was cancelled; stored results are kept"
-        return Stop(ConditionReason.CANCELLED, message, discards=AttemptReason.CANCELLED)
+        return Stop(ConditionReason.CANCELLED, message, discard_reason=AttemptReason.CANCELLED)
     until = _active_until(plan, status)
     # The time may be used up while the run is not active; then `until` is None.
     is_used_up = timedelta(seconds=status.active_seconds) >= _maximum_active_time(plan)
     if is_used_up or (until and now >= until):
         reason = ConditionReason.ACTIVE_DEADLINE_EXCEEDED
         message = reason.explain("the run was active for longer than its deadline")
-        return Stop(reason, message, discards=AttemptReason.ACTIVE_DEADLINE_EXCEEDED)
+        return Stop(reason, message, discard_reason=AttemptReason.ACTIVE_DEADLINE_EXCEEDED)
     return None
 
 
-def _late_start_stop(attempts: Iterable[Attempt]) -> Stop | None:
-    """Return why no further case starts if a case did not start before its deadline; else None."""
+def _stop_after_missed_start(attempts: Iterable[Attempt]) -> Stop | None:
+    """Return the reason to stop the run if one of its cases missed the deadline for its start; None if none did."""
     for attempt in attempts:
         if attempt.reason == AttemptReason.START_DEADLINE_EXCEEDED:
             # The next case would wait as long in vain.

@@ -40,7 +40,7 @@ class Stop:
 
     reason: ConditionReason
     message: str
-    discards: AttemptReason | None = None
+    discard_reason: AttemptReason | None = None
     """Reason with which attempts in flight are discarded; None if they continue."""
 
 

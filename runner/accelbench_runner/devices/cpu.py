@@ -40,7 +40,7 @@ def restart_peak() -> None:
 def peak_bytes() -> int:
     """Return the peak of this process's resident bytes since `restart_peak`, without mapped files.
 
-    The result is too small if the process mapped files after the peak, because today's mapped files are subtracted.
+    The result is too small if the process has mapped files since the peak: those mapped now are subtracted.
     """
     maximum_rss_kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak = _status_bytes("VmHWM", default=1024 * maximum_rss_kibibytes)

@@ -61,7 +61,7 @@ class Difference:
 
     @property
     def holds_integers(self) -> bool:
-        """Return True if both the output and the right one hold integers or booleans."""
+        """Return True if both the output and the expected output hold integers or booleans."""
         return self.output.dtype.kind in "biu" and self.expected.dtype.kind in "biu"
 
     @property

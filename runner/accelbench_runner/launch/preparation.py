@@ -109,14 +109,14 @@ def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[P
 def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> dict[str, object]:
     """Return facts about the units of work, the memory and the cost of a call, by field of `Facts`.
 
-    Each is a value, or a function without arguments that returns the value.
+    A fact that takes long to find out is a function without arguments, which the reporter calls.
     """
     observes = task.measure.protocol == "observe"
     cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
     return {
         "unit": task.measure.unit,
         "units_per_call": work.units,
-        # A script of plain functions declares the units for all variants, so that none can claim more than another.
+        # Only a class may declare units for each program. Functions of a script share one declaration.
         "units_per_step": program.units if task.workload.hand_written else 1,
         "flops_per_unit": cost.flops if cost else None,
         "bytes_per_unit": cost.bytes if cost else None,
