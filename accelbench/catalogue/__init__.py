@@ -57,9 +57,9 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Workload:
-    """Return the workload of that name, from the script, accelbench or a package.
+    """Return the workload of that name: from the script that this process measures, accelbench or a package.
 
-    A script takes precedence over an installed package.
+    The script takes precedence over a package, but must not have the name of one of accelbench's own workloads.
 
     Raises:
         UnknownWorkloadError: There is no such workload, or it is invalid.

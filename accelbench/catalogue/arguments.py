@@ -150,13 +150,14 @@ def names_its_arrays(function: Callable[..., Any]) -> bool:
 
 
 def required_names(function: Callable[..., Any], parameters: Collection[str]) -> list[str] | None:
-    """Return the names of the arrays that the function needs; None if it can take an array of any name by position.
+    """Return the names of the arrays that the function needs; None if it can take arrays of any names.
 
-    `parameters` are names of the function's parameters that get no array.
+    `parameters` are the names of the parameters of `arrays()`, which are no arrays.
     """
     signature = signature_of(function)
-    if not names_its_arrays(function):
+    if not names_its_arrays(function):  # it gets the arrays in their order
         return None
+    # An array of any name can be passed to `x, /`, `*args` or `**others`.
     if any(parameter.kind not in KEYWORD_KINDS for parameter in signature.parameters.values()):
         return None
     return [

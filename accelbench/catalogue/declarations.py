@@ -64,7 +64,8 @@ class Declarations:
     def cost(self, parameters: Mapping[str, Any], float_bytes: int) -> Cost | None:
         """Return the cost of one unit of work; raises InvalidWorkloadError.
 
-        A script declares the cost of one call or, if its `measure` lists the units of several calls, of all these.
+        A script declares the cost of one call or, if its `measure` lists the units of several calls, of all these calls
+        together.
         """
         cost = self._read("cost", Cost, Cost, {**parameters, FLOAT_BYTES: float_bytes})
         if cost is None:
@@ -75,7 +76,10 @@ class Declarations:
         return Cost(flops=cost.flops / declared_units, bytes=cost.bytes / declared_units)
 
     def operations(self, parameters: Mapping[str, Any]) -> Operations | None:
-        """Return the operations of one unit; raises InvalidWorkloadError."""
+        """Return the operations of one unit of work; raises InvalidWorkloadError.
+
+        A script declares the operations of a call, so a call has to be one unit.
+        """
         operations = self._read("operations", Operations, Operations, parameters)
         if operations and self.measure(parameters).units != 1:
             raise InvalidWorkloadError(
@@ -98,7 +102,8 @@ class Declarations:
     ) -> Declared | None:
         """Return what is declared under `name`, as an `expected_type`; None if nothing is declared.
 
-        A script declares a dictionary, an instance of `base`, or a function that returns one of these.
+        A script declares a dictionary, an instance of `base`, or a function that returns one of these. `base` is
+        `expected_type` or a class that it inherits.
         """
         declared = self.values.get(name)
         if declared is None:
@@ -113,7 +118,8 @@ class Declarations:
                 raise InvalidWorkloadError(f"{where}: {describe(error)}") from error
         if isinstance(declared, base):
             declared = _to_dictionary(declared)
-        if declared is None and expected_type is Cost:  # the function does not know the cost for these parameters
+        is_unknown_cost = declared is None and expected_type is Cost  # a function may know only some parameters' cost
+        if is_unknown_cost:
             return None
         if not isinstance(declared, Mapping):
             example = _example(expected_type)
@@ -147,7 +153,10 @@ def _require_parameters(name: str, function: Callable[..., Any], known_names: Co
 
 
 def _to_dictionary(declared: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass by name, without those that have their default value."""
+    """Return the fields of a dataclass by name, without those that have their default value.
+
+    A `FunctionMeasure` made of the fields of a `Measure` thus has its own defaults.
+    """
     values = {field.name: getattr(declared, field.name) for field in dataclasses.fields(declared)}
     defaults = {field.name: field.default for field in dataclasses.fields(declared)}
     return {name: value for name, value in values.items() if value != defaults[name]}

@@ -115,7 +115,8 @@ def make_build(
         # `__signature__` keeps inspect from using the signature of `__wrapped__`.
         for own_function in (step, export):
             vars(own_function).update(__signature__=inspect.signature(own_function), __wrapped__=unpickled_function)
-        return Program(state={}, step=step, batches=(batch,), units=units, placed=len(calls) > 1, export=export)
+        is_in_mode = len(calls) > 1  # `_step_over_batches` has applied the variant's mode to each call
+        return Program(state={}, step=step, batches=(batch,), units=units, placed=is_in_mode, export=export)
 
     return build
 
@@ -194,9 +195,9 @@ def _prepare_call(
     parameters: Mapping[str, Any],
     tools: Tools,
 ) -> Call:
-    """Return the arguments of the function's call for one batch; its setup returned `setup_result`.
+    """Return the arguments of the function's call for one batch, after its setup has returned `setup_result`.
 
-    `names` are the names of the batch's arrays, and `taken_by_setup` those that the setup took.
+    `names` are the names of the batch's arrays, and `taken_by_setup` the names of those that the setup took.
     """
     import numpy as np
 
@@ -207,12 +208,9 @@ def _prepare_call(
         if name not in constants
     }
     named_by_function = signature_of(function).parameters
-    passed = [
-        name
-        for name in names
-        if name not in setup_result  # the setup's value replaces an array of the same name
-        and (name in named_by_function or name not in taken_by_setup)  # an array for the setup alone is not passed
-    ]
+    for_setup_alone = {name for name in taken_by_setup if name not in named_by_function}
+    # What the setup returned replaces an array of the same name.
+    passed = [name for name in names if name not in setup_result and name not in for_setup_alone]
     all_constants = {**parameters, **constants}
     arguments = choose_arguments(function, [*objects, *passed], all_constants)
     return Call(arguments, all_constants, {**objects, **{name: batch[name] for name in passed}})
@@ -277,8 +275,8 @@ def _outputs_of_batch(outputs: NamedArrays, index: int) -> NamedArrays:
 def _call_canonical(function: Callable[..., Any], outputs: NamedArrays, others: Mapping[str, Any]) -> Any:
     """Call a script's function `canonical` with the outputs, and with those of `others` that the function names.
 
-    `others` has inputs and parameters. A script gives a single output no name, so it is passed as the first parameter
-    with a name that is not in `others`.
+    `others` has inputs and parameters. A single output has no name in the script: accelbench calls it `RESULT`. Unless
+    the function has a parameter of that name, the output is passed as the first parameter that is not in `others`.
     """
     if outputs.keys() == {RESULT}:
         expected = signature_of(function).parameters

@@ -112,6 +112,7 @@ def _make_workload(module: ModuleType, members: programs.Members, declarations: 
     functions = {**members.programs, "reference": reference} if reference else dict(members.programs)
     parameters = _make_parameters(arrays)
     setups = {program: Setup(function) for program, function in members.setups.items()}
+    # A setup makes further arguments, so a function that has a setup need not take the same arrays.
     without_setup = {name: function for name, function in functions.items() if name not in setups}
     programs.require_same_arrays(without_setup, parameters.model_fields)
     declarations.check(parameters().model_dump())
@@ -140,7 +141,9 @@ def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
     except NameError:  # an annotation is imported for type checkers only
         arguments = [*inspect.signature(arrays).parameters.values()]
-    if not arguments or arguments[0].default is not inspect.Parameter.empty:
+    # The random generator has no default, unlike a parameter.
+    takes_generator = bool(arguments) and arguments[0].default is inspect.Parameter.empty
+    if not takes_generator:
         first_argument = f"({arguments[0]}) first" if arguments else "no argument"
         raise InvalidWorkloadError(
             f"{location(arrays)} takes {first_argument}; its first argument has to be the random generator: {ARRAYS}"
@@ -187,7 +190,7 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
 
 def _to_batches(draw: Callable[..., Any], drawn: Any) -> tuple[NamedArrays, ...]:
     """Check and return the batches in `drawn`, which `draw` returned: a dictionary of arrays, or a list of these."""
-    is_list_of_batches = isinstance(drawn, list | tuple) and len(drawn) > 0  # an empty list is refused below
+    is_list_of_batches = isinstance(drawn, list | tuple) and len(drawn) > 0  # below, [] is refused as no dictionary
     batches: Sequence[Any] = drawn if is_list_of_batches else [drawn]
     for batch in batches:
         if not isinstance(batch, Mapping):
@@ -200,6 +203,7 @@ def _to_batches(draw: Callable[..., Any], drawn: Any) -> tuple[NamedArrays, ...]
             raise InvalidWorkloadError(
                 f"{location(draw)} returned batches of different arrays: {first_names}; {other_names}"
             )
+    # All batches get the order of the first, because functions such as `torch.sin` take arrays in their order.
     return tuple(numbers_by_name(draw, {name: batch[name] for name in batches[0]}) for batch in batches)
 
 
@@ -220,7 +224,7 @@ def _make_program(
 def _make_reference(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
     """Make a workload's method `reference`, which calls a NumPy function.
 
-    Every call gives the same result, so the method ignores the number of units of work.
+    A function keeps no state, so its result does not depend on the number of units of work.
     """
 
     def reference(_self: Workload, parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:

@@ -54,6 +54,7 @@ def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int
     unseen = generate(workload, parameters, seed)
     if layout(unseen) != layout(seen):
         raise ValueError("another seed gives arrays of other names, types or shapes")
+    # Arrays of floats that are the same for every seed get other values too.
     rng = np.random.default_rng(seed)
     state = _scale_constants(unseen.state, seen.state, rng)
     batches = tuple(
@@ -73,12 +74,15 @@ def _scale_constants(unseen: NamedArrays, seen: NamedArrays, rng: "Generator") -
     def scale_if_equal(array: Array, seen_array: Array) -> Array:
         """Return the array, with slightly changed values if it has floats and equals the seen array."""
         array = np.asarray(array)
-        is_floating = np.issubdtype(array.dtype, np.inexact)  # integers may be labels
-        if not is_floating or not np.array_equal(array, seen_array, equal_nan=True):
+        has_floats = np.issubdtype(array.dtype, np.inexact)
+        if not has_floats:  # integers may be labels
+            return array
+        depends_on_seed = not np.array_equal(array, seen_array, equal_nan=True)
+        if depends_on_seed:
             return array
         # One number for all elements keeps an array symmetric or sorted.
         change = MAXIMUM_CHANGE * rng.uniform(0.2, 1)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # numbers near the maximum of their type overflow
             changed = array * (1 + change) if array.any() else array + change  # zeros cannot be scaled
             is_whole = array == np.rint(array)
             if not is_whole.all():  # whole numbers among fractions may be structure, such as a leading coefficient

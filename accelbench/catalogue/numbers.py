@@ -27,7 +27,9 @@ class NotNumbersError(Exception):
 def to_numbers(value: Any) -> Array:
     """Return the value as a NumPy array of booleans, integers, floats or complex numbers.
 
-    Types that NumPy lacks, such as bfloat16 and int4, become float64 or int64, and so do those wider than float64.
+    Types that NumPy lacks, such as bfloat16 and int4, become float64 or int64. Floats wider than float64 become
+    float64, complex numbers wider than complex128 become complex128.
+
     Raises NotNumbersError.
     """
     import numpy as np
@@ -45,13 +47,18 @@ def to_numbers(value: Any) -> Array:
         widest = {"f": np.float64, "c": np.complex128}.get(array.dtype.kind)
         is_wider = widest is not None and array.dtype.itemsize > np.dtype(widest).itemsize
         return array.astype(widest) if is_wider else array
-    if array.dtype.kind == "V" and array.dtype.names is None:
+    # Types that NumPy lacks have the kind of records, but no named fields.
+    may_be_other_number = array.dtype.kind == "V" and array.dtype.names is None
+    if may_be_other_number:
         return _to_numpy_type(array)
     raise NotNumbersError(_describe(value, array.dtype))
 
 
 def _to_host(value: Any) -> Any:
-    """Return a PyTorch tensor in a form that NumPy can convert, and any other value as it is."""
+    """Return a PyTorch tensor in a form that NumPy can convert, and any other value as it is.
+
+    Floats become float64, because NumPy has no bfloat16.
+    """
     # Recognise a tensor by its attribute, because this module must not import PyTorch.
     if not hasattr(value, "detach"):
         return value
@@ -74,6 +81,7 @@ def _describe(value: Any, dtype: "dtype[Any]") -> str:
     """Describe a value that is no array of numbers, for an error message; `dtype` is the type that NumPy gave it."""
     import numpy as np
 
+    # What NumPy cannot convert becomes an array of one object, of kind `O`.
     is_array = isinstance(value, np.ndarray) or (hasattr(value, "dtype") and dtype.kind != "O")
     if not is_array:
         return "None" if value is None else f"a {type(value).__name__}"

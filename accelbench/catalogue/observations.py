@@ -38,7 +38,7 @@ def names(workload: Workload) -> tuple[str, ...]:
 
 
 def format_value(value: Scalar) -> str:
-    """Format a value for a result, such as `true` or `1.5`."""
+    """Format a value for a result, such as `true` or `1.5`; a long float is rounded to six digits."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

@@ -48,10 +48,10 @@ def dumps(function: Callable[..., Any]) -> bytes:
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-        """Pickle such objects so that `object.__new__` makes them again."""
+        """Pickle an object whose class has a `__new__` in Python so that `object.__new__` makes it again."""
 
         def reducer_override(self, value: Any) -> Any:
-            """Return the reduction by which unpickling makes an object again, or NotImplemented for the default."""
+            """Return how unpickling makes the object again: by `_reduce_without_new`, or else as in cloudpickle."""
             reduction = _reduce_without_new(value)
             return super().reducer_override(value) if reduction is None else reduction
 
@@ -81,7 +81,7 @@ def format_parameters(signature: inspect.Signature) -> str:
     parameters = [
         parameter.replace(
             annotation=parameter.empty,
-            # Neither the default's value nor its text is used.
+            # Any default is written as `None`, and below as `...`: neither its value nor its text is used.
             default=parameter.empty if parameter.default is parameter.empty else None,
         )
         for parameter in signature.parameters.values()

@@ -46,7 +46,8 @@ def find_members(module: ModuleType) -> Members:
     """Return the members of a module that accelbench uses.
 
     Raises:
-        InvalidWorkloadError: There are programs, and another member's name looks like a misspelling.
+        InvalidWorkloadError: There are programs, and a member such as `reference` is no function, or another member's
+            name looks like a misspelling.
     """
     used_names = _used_names(module)  # a member that other code uses is a helper
     unused = {name: member for name, member in vars(module).items() if name not in used_names}
@@ -56,7 +57,7 @@ def find_members(module: ModuleType) -> Members:
     for program in programs:
         known_names = [name for name in setup_names(program) if name in callables and name in unused]
         if known_names:
-            setups[program] = callables[known_names[0]]  # the program's own comes before that of the framework
+            setups[program] = callables[known_names[0]]  # `setup_names` has the program's own first
     members = Members(
         programs=programs,
         others={name: callables[name] for name in OTHER_NAMES if name in callables},
@@ -110,14 +111,14 @@ def _refuse_misspellings(
     known_names = members.programs.keys() | members.others.keys() | members.declared.keys() | known_setups
     unknown_names = callables.keys() - known_names
     for name in (*frameworks.names(), *OTHER_NAMES):
-        if name in found_frameworks or name in members.others:
+        if name in found_frameworks or name in members.others:  # it is there, so no other name stands for it
             continue
         if misspelling := workload_checks.find_misspelling(name, unknown_names):
             raise InvalidWorkloadError(f"{location(callables[misspelling])}: did you mean {name}()?")
 
 
 def _is_function(name: str, member: object) -> bool:
-    """Return True for a function, or for a callable with a name that accelbench looks for."""
+    """Return True for a function, and for another callable, but no class, with a name that accelbench looks for."""
     if inspect.isfunction(member):
         return True
     program = name.removeprefix(SETUP_PREFIX)
@@ -135,7 +136,8 @@ def _is_program(name: str, used_names: set[str]) -> bool:
 def _used_names(module: ModuleType) -> set[str]:
     """Return the names that the module's code uses; an empty set if its source cannot be read.
 
-    A function's use of itself does not count, and neither does a block `if __name__ == "__main__"`.
+    A function's use of itself does not count, and neither does a block `if __name__ == "__main__"`, which may call a
+    program without making it a helper.
     """
     try:
         tree = ast.parse(inspect.getsource(module))
@@ -147,7 +149,7 @@ def _used_names(module: ModuleType) -> set[str]:
 def _names_used_by(statement: ast.stmt) -> Iterator[str]:
     """Yield the names that a module's top-level statement uses, without a function's use of its own name.
 
-    Yield none for `if __name__ == "__main__"`.
+    Yield none for `if __name__ == "__main__"`, which may call a program without making it a helper.
     """
     match statement:
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):

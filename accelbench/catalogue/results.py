@@ -18,10 +18,10 @@ from accelbench.workload import Tools
 def name_results(function: Callable[..., Any], out: Any, tools: Tools | None = None) -> dict[str, Any]:
     """Return the arrays in a function's result by their paths.
 
-    Python's numbers become arrays of `tools`, or without it of NumPy.
+    Python's numbers become arrays of the framework, by `tools`, or of NumPy without `tools`.
 
     Raises:
-        InvalidWorkloadError: The result has anything else, or two arrays have the same path.
+        InvalidWorkloadError: The result has no array, or anything but arrays and numbers, or two of the same path.
     """
     named: dict[str, Any] = {}
     for path, leaf in _leaves(out, ""):
@@ -42,7 +42,10 @@ def name_results(function: Callable[..., Any], out: Any, tools: Tools | None = N
 
 
 def _to_array(leaf: Any, tools: Tools | None) -> Any:
-    """Return an array as it is, and a number of Python as an array of `tools` or NumPy; None for anything else."""
+    """Return an array as it is, a Python number as an array, and None for anything else.
+
+    The number becomes an array of the framework, by `tools`, or of NumPy without `tools`.
+    """
     import numpy as np
 
     if hasattr(leaf, "dtype"):
@@ -74,11 +77,11 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _items(value: Any) -> Iterator[tuple[str | int, Any]] | None:
     """Return the items of a container, each with its key, field name or index; None if the value is no container."""
-    if hasattr(value, "dtype"):
+    if hasattr(value, "dtype"):  # an array
         return None
     if isinstance(value, Mapping):
         return ((str(key), item) for key, item in value.items())
-    if isinstance(value, tuple) and hasattr(value, "_fields") and not _is_of_library(value):
+    if isinstance(value, tuple) and hasattr(value, "_fields") and not _is_of_framework(value):
         return zip(value._fields, value, strict=True)
     if isinstance(value, tuple | list):
         return iter(enumerate(value))
@@ -87,10 +90,10 @@ def _items(value: Any) -> Iterator[tuple[str | int, Any]] | None:
     return None
 
 
-def _is_of_library(value: Any) -> bool:
-    """Return True for a result of a framework's own function, such as `EighResult` of JAX.
+def _is_of_framework(value: Any) -> bool:
+    """Return True for an instance of a framework's own class, such as JAX's `EighResult`.
 
-    It counts as a plain tuple, because each framework names the same parts differently.
+    Such a named tuple counts as a plain tuple, because each framework names the same parts differently.
     """
     package = type(value).__module__.partition(".")[0]
     return package in {framework.package for framework in frameworks.every()}
@@ -103,7 +106,7 @@ def _data_fields(value: Any) -> dict[str, Any]:
         # JAX marks settings by `static`, flax by `pytree_node`.
         is_setting = field.metadata.get("static", False) or not field.metadata.get("pytree_node", True)
         item = getattr(value, field.name)
-        is_array_or_container = hasattr(item, "dtype") or _items(item) is not None  # some of these can be called too
+        is_array_or_container = hasattr(item, "dtype") or _items(item) is not None  # even if it is callable
         is_name_or_function = isinstance(item, str) or callable(item)
         if not is_setting and (is_array_or_container or not is_name_or_function):
             fields[field.name] = item
@@ -111,8 +114,11 @@ def _data_fields(value: Any) -> dict[str, Any]:
 
 
 def without_dataclasses(value: Any) -> Any:
-    """Return a result with a dictionary in place of each dataclass, for frameworks that return only known types."""
-    if hasattr(value, "dtype"):
+    """Return a result with a dictionary in place of each dataclass, for frameworks that return only known types.
+
+    An instance of a subclass of a dictionary, tuple or list stays as it is, unless it is a named tuple.
+    """
+    if hasattr(value, "dtype"):  # an array
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type | Mapping):
         return {name: without_dataclasses(item) for name, item in _data_fields(value).items()}
@@ -120,6 +126,7 @@ def without_dataclasses(value: Any) -> Any:
         return {key: without_dataclasses(item) for key, item in value.items()}
     if type(value) in {tuple, list}:
         return type(value)(without_dataclasses(item) for item in value)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
+    is_named_tuple = isinstance(value, tuple) and hasattr(value, "_fields")
+    if is_named_tuple:
         return type(value)(*(without_dataclasses(item) for item in value))
     return value

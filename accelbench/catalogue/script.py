@@ -91,9 +91,10 @@ def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
                 yield from _framework_packages(statement.lineno, [alias.name for alias in names])
             case ast.ImportFrom(module=str(module), level=0):
                 yield from _framework_packages(statement.lineno, [module])
+            # Only the `else` of `if TYPE_CHECKING` runs, and nothing of `if __name__ == "__main__"`.
             case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"), orelse=orelse):
                 yield from _framework_imports(orelse)
-            case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):  # if __name__ == "__main__"
+            case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
                 pass
             case ast.If(body=if_body, orelse=orelse):
                 yield from _framework_imports([*if_body, *orelse])
@@ -121,6 +122,7 @@ def _run_module(file: Path, text: str) -> ModuleType:
     # The author may save another version meanwhile. Without a modification time, linecache keeps the lines of `text`.
     modification_time = None
     linecache.cache[str(original)] = (len(text), modification_time, text.splitlines(keepends=True), str(original))
+    # `load` has refused imports of a framework in the script itself; a module that it imports may import one too.
     imported_before = frameworks.packages() & sys.modules.keys()
     try:
         code = compile(text, str(original), "exec", dont_inherit=True)

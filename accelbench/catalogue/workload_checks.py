@@ -59,7 +59,7 @@ class InvalidWorkloadError(Exception):
 
 
 def line_of(error: BaseException, file: Path) -> str:
-    """Return the line of `file` that raised the error, as `my_filter.py, line 12`; "" if none did."""
+    """Return the innermost line of `file` in the error's traceback, as `my_filter.py, line 12`; "" if there is none."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f"{file.name}, line {lines[-1]}" if lines else ""
 
@@ -313,14 +313,17 @@ def instantiate(workload_type: type[Workload]) -> Workload:
         ) from error
     try:
         return _check_and_instantiate(workload_type, f"{file.name}, line {line}: class {workload_type.__name__}")
-    except InvalidWorkloadError:
+    except InvalidWorkloadError:  # its message has the place already
         raise
     except ERRORS as error:
         raise to_invalid_workload_error(error, file) from error
 
 
 def _check_and_instantiate(workload_type: type[Workload], where: str) -> Workload:
-    """Check the class, and return an instance. `where` begins each error message."""
+    """Check the class, and return an instance; raises InvalidWorkloadError.
+
+    `where` begins a message about the class; a message about one of its methods begins with the method's location.
+    """
     mode_problem = next(_mode_problems(workload_type.modes), None)
     if mode_problem is not None:
         raise InvalidWorkloadError(f"{where}: {mode_problem}")
@@ -332,12 +335,12 @@ def _check_and_instantiate(workload_type: type[Workload], where: str) -> Workloa
     workload = workload_type()
     variants = workload.variants()
     measure = call_method(workload.measure, Measure, defaults)
-    is_timed = measure.protocol != "observe"
     required = {variant.method for variant in variants.values()} | {"arrays"}
     # A class that does not define a method has the one of Workload.
     missing = sorted(name for name in required if getattr(workload_type, name, None) is getattr(Workload, name, None))
     if missing:
         raise InvalidWorkloadError(f"{where} {_describe_missing(workload_type, missing)}")
+    # A misspelt optional method would have no effect and no error.
     for name in OPTIONAL_METHODS - vars(workload_type).keys():
         if misspelling := find_misspelling(name, vars(workload_type).keys() - vars(Workload).keys()):
             raise InvalidWorkloadError(f"{where} has no {name}(); did you mean {name}() by {misspelling}()?")
@@ -346,7 +349,8 @@ def _check_and_instantiate(workload_type: type[Workload], where: str) -> Workloa
     for name in sorted(required | OPTIONAL_METHODS):
         _check_signature(getattr(workload, name))
     refuse_canonical_with_random_outputs(workload, measure)
-    if is_timed:
+    is_timed = measure.protocol != "observe"
+    if is_timed:  # an observed workload needs no cost
         cost(workload, defaults, float_bytes=4)
     return workload
 
@@ -375,9 +379,9 @@ def _describe_missing(workload_type: type[Workload], missing: Sequence[str]) -> 
 
 
 def _check_signature(method: Callable[..., Any]) -> None:
-    """Raise InvalidWorkloadError unless the method accepts the arguments of the method of its name in `Workload`."""
+    """Raise InvalidWorkloadError unless the method accepts the arguments that `Workload` declares for its name."""
     name = getattr(method, "__name__", "")
-    base_method = getattr(Workload, name, Workload.jax)  # a variant has the parameters of `jax`
+    base_method = getattr(Workload, name, Workload.jax)  # a variant may have any name, and takes what `jax` takes
     parameters = list(inspect.signature(base_method).parameters)
     arguments = parameters[1:]  # without self
     try:
