@@ -40,17 +40,18 @@ class Arguments:
 
         The returned function is part of the timed call, so it does as little as possible.
         """
-        constants = {name: parameters[name] for name in self.keywords if name in self.constants}
+        keyword_constants = {name: parameters[name] for name in self.keywords if name in self.constants}
         if self.positional:
-            array_names = [name for name in self.keywords if name not in self.constants]
+            keyword_arrays = [name for name in self.keywords if name not in self.constants]
 
             def call_by_position(arrays: Mapping[str, Any]) -> Any:
                 values = [parameters[name] if name in self.constants else arrays[name] for name in self.positional]
-                return function(*values, **{name: arrays[name] for name in array_names}, **constants)
+                return function(*values, **{name: arrays[name] for name in keyword_arrays}, **keyword_constants)
 
             return call_by_position
-        if constants:  # and all arrays are passed by keyword
-            return lambda arrays: function(**arrays, **constants)
+        # Nothing is passed by position, so all arrays are passed by keyword.
+        if keyword_constants:
+            return lambda arrays: function(**arrays, **keyword_constants)
         return lambda arrays: function(**arrays)
 
 

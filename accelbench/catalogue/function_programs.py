@@ -254,7 +254,7 @@ def run_canonical(
     batches: Sequence[NamedArrays],
     outputs: NamedArrays,
 ) -> NamedArrays:
-    """Return the outputs in the form in which they are compared, by name: what `function`, a `canonical`, returns.
+    """Return the outputs in the form in which they are compared, by name: what `function`, the script's `canonical`, returns.
 
     The function is called once for each batch: with all outputs, and with the inputs and parameters that it names.
     """

@@ -38,7 +38,8 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
     def __call__(self, x: Any) -> Any:
         """Apply the block to x (batch, sequence, width).
 
-        The mesh axis `tensor` divides heads and hidden units inside the block, and the sequence between blocks.
+        The mesh axis `tensor` divides the heads in attention, the hidden units in the perceptron, and elsewhere the
+        sequence.
         """
         batch, sequence, _ = x.shape
         normalised = self.gain1(x)
@@ -211,7 +212,7 @@ class Training:
         """
         tree: dict[Any, Any] = {}
         for name in decoder.OUTSIDE:
-            if name == "head" and self._sizes.tied:
+            if name == "head" and self._sizes.tied:  # a tied head uses the embedding's weights
                 continue
             tree[name] = {_attribute(name): value_of(name, None)}
         if self._scanned:

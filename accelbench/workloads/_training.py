@@ -134,14 +134,15 @@ def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
     """
     import torch
 
-    update = torch.compile(optimizer.step)  # compiles again for another optimizer, so all steps use this one
+    # torch.compile compiles again for another optimizer, so all measured blocks share this one.
+    update = torch.compile(optimizer.step)
     parameters = dict(model.named_parameters())
     last_weights: Tensors = {}
 
     def step(weights: Any, batch: Any) -> tuple[Any, Any]:
         """Train on one batch; return the weights, changed in place, and the loss."""
         nonlocal last_weights
-        # Each measured block starts from new copies of the weights: let the model's parameters share their memory.
+        # A block starts from new copies of the weights: make them the memory of the model's parameters.
         if weights is not last_weights:
             for name, parameter in parameters.items():
                 parameter.data = weights[name]

@@ -52,7 +52,7 @@ def block_weights(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
 def block_flops(batch: int, length: int, width: int) -> float:
     """Count the operations of a block's matrix products for x (batch, length, width)."""
     tokens = batch * length
-    # Four products of width x width, for queries, keys, values and projection, and the perceptron's two, each
+    # Four matrices have width x width numbers: queries, keys, values, projection. The perceptron's two are each
     # `HIDDEN_RATIO` times as large.
     linear_layers = 2.0 * tokens * width**2 * (4 + 2 * HIDDEN_RATIO)
     scores_and_values = 4.0 * tokens * length * width  # queries @ keys, and attention @ values

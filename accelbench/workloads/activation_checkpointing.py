@@ -122,7 +122,7 @@ def _jax_program(
 def _jax_scanned_program(
     parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, checkpoint: Callable[[Any], Any]
 ) -> Program:
-    """Return a training program that applies the segments in a scan, and then the layers too few for a segment.
+    """Return a training program that scans over the segments, then applies any last layers, too few for a segment.
 
     `checkpoint` wraps the function that applies a segment, (x, layers) -> (x, None), or returns it unchanged.
     """

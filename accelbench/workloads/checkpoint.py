@@ -73,7 +73,7 @@ class Checkpoint(Workload):
 
         w, m = rng.standard_normal(parameters.size), rng.standard_normal(parameters.size)
         if parameters.asks == "time":
-            return Arrays(state={"w": w, "m": m, "v": m**2})
+            return Arrays(state={"w": w, "m": m, "v": m**2})  # second moments are never negative
         examples = {"x": rng.standard_normal((EXAMPLES, parameters.size)), "y": rng.standard_normal(EXAMPLES)}
         batches = [{**examples, "number": np.array(call)} for call in range(parameters.calls)]
         return Arrays(state={"w": w}, batches=batches)
@@ -105,6 +105,7 @@ class Checkpoint(Workload):
         """
         if parameters.asks == "time":
             raise ValueError("this variant makes no checkpoint to time: set asks: resume")
+        # Without `saves_optimizer`, each call but the first starts with new moments, the only effect of this mistake.
         return _jax_program(parameters, arrays, tools, save_and_load=lambda tree, _path: tree, saves_optimizer=False)
 
     @variant("pytorch/save")
@@ -195,7 +196,7 @@ def _torch_program(
 
     def train(state: Any, batch: Any) -> Any:
         """Apply one step of Adam to a copy of the state, and return the copy."""
-        w, adam = copy.deepcopy(state)  # both trainings start from the same objects, which must not change
+        w, adam = copy.deepcopy(state)  # the uninterrupted and the resumed training start from the same objects
         adam.zero_grad()
         ((batch["x"] @ w - batch["y"]) ** 2).mean().backward()
         adam.step()
@@ -254,9 +255,9 @@ def _observed_program(
         return (uninterrupted, resumed), difference
 
     def observe(differences: Sequence[Any]) -> dict[str, Any]:
-        """Return the number of calls without a difference, and the last difference.
+        """Return the number of calls without a difference, and the largest difference after the last call.
 
-        A failed call has None in `differences`.
+        `differences` has the largest difference of a parameter after each call; None if the call failed.
         """
         known_differences = [float(difference) for difference in differences if difference is not None]
         return {

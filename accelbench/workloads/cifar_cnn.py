@@ -116,7 +116,7 @@ class CifarCnn(Workload):
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
         """Count the operations of a training step, and the bytes that it moves.
 
-        Operations: convolutions and products with their gradients, except that of the images; bias, relu, pool and
+        Operations: convolutions and products with their gradients, but no gradient of the images; bias, relu, pool and
         update. A kernel's products with the padding around the image do not count. Bytes: images are read,
         activations written and read, weights read and written.
         """
@@ -140,7 +140,7 @@ class CifarCnn(Workload):
     def operations(self, parameters: Parameters) -> Operations | None:
         """Count the convolutions and matrix products of a training step."""
         convolution_layers = 2
-        convolutions_of_a_layer = 2  # forward and backward: PyTorch computes both gradients in one operation
+        convolutions_of_a_layer = 2  # forward, and backward: PyTorch computes both of its gradients in one
         products = 3  # of the linear layer: forward, gradient of the weights, gradient of the inputs
         if min(parameters.batch, CLASSES) < SMALLEST_PRODUCT:
             products = 0  # compilers turn small products into sums

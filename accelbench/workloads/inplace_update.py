@@ -204,7 +204,7 @@ def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any
 
 
 def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Return a program for JAX whose step is compiled by its author or not at all.
+    """Return a program for JAX that calls `step` unchanged: the variant has compiled it, or does without jit.
 
     The step may reuse the memory of x; because of `donate`, every measured block begins with a fresh copy of x.
     """

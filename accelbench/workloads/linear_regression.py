@@ -67,9 +67,9 @@ class LinearRegression(Workload):
         return {"w": w, "loss": np.asarray(loss)}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count two matrix-vector products with x, and five operations for each sample: error, loss, scaled gradient.
+        """Count two matrix-vector products with x, and five operations for each sample; x is read twice, y once.
 
-        x is read twice, y once.
+        The five are: subtract y, square the error, sum for the loss, and two factors of the error in the gradient.
         """
         n, width = parameters.samples, len(WEIGHTS)
         return Cost(flops=float(n * (4 * width + 5)), bytes=float(n * (2 * width + 1) * float_bytes))

@@ -60,9 +60,10 @@ class LoopUnrolling(Workload):
         return {"carry": np.asarray(carry), "sums": sums}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count n additions, and n sines or, for `body: sum`, one division.
+        """Count the operations and bytes of one loop over x.
 
-        x is read; for `body: sum`, the sums are written.
+        `body: sine` adds n times, takes n sines and reads x. `body: sum` adds n times, divides once, reads x and writes
+        the sums.
         """
         n = parameters.length
         if parameters.body == "sine":
@@ -107,7 +108,7 @@ class LoopUnrolling(Workload):
 
     @variant("jax/jit-fori")
     def jit_fori(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use lax.fori_loop, which writes each sum into an array."""
+        """Use lax.fori_loop; for `body: sum`, it writes each sum into an array."""
         import jax
         import jax.numpy as jnp
 

@@ -143,7 +143,7 @@ def _torch_program(
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         """Train on one batch; return the state, changed in place, and the loss.
 
-        The scaler does nothing unless the type is float16.
+        The scaler does nothing unless the type of the precision policy is float16.
         """
         model, optimizer, scaler = state
         optimizer.zero_grad()

@@ -228,7 +228,7 @@ def _jax_prediction_program(parameters: Mlp.Parameters, arrays: Arrays, tools: T
     graph, weights = _jax_network(parameters, arrays.batches[0], tools)
 
     def predict(inputs: Any, weights: Any) -> tuple[Any, None]:
-        """Return the next inputs, which end with the predicted outputs."""
+        """Return the next inputs, which end with the predicted outputs, so that each step needs the previous one."""
         outputs = nnx.merge(graph, weights)(inputs)
         return _append_outputs(jnp.concatenate, inputs, outputs), None
 
@@ -284,7 +284,7 @@ def _torch_program(
         layer.weight, layer.bias = torch.nn.Parameter(weights.T.contiguous()), torch.nn.Parameter(biases)
 
     def predict(inputs: Any, model: Any) -> tuple[Any, None]:
-        """Return the next inputs, which end with the predicted outputs."""
+        """Return the next inputs, which end with the predicted outputs, so that each step needs the previous one."""
         return _append_outputs(torch.cat, inputs, model(inputs)), None
 
     if not train:

@@ -123,7 +123,7 @@ class RetraceTraps(Workload):
 
         def positive_numbers_first(x: Any) -> Any:
             """Return an array as long as x: the positive numbers of x, then zeros."""
-            # Missing indices are `x.size`, which is outside of x, where `get` returns 0.
+            # `nonzero` adds the index `x.size` until the size is reached. It is outside of x, where `get` returns 0.
             (indices,) = jnp.nonzero(x > 0, size=x.size, fill_value=x.size)
             return x.at[indices].get(mode="fill", fill_value=0)
 

@@ -151,7 +151,7 @@ Arrange = Callable[[NamedArrays], Any]
 
 
 def _split_into_mini_batches(stacked: NamedArrays) -> list[dict[str, Array]]:
-    """Split arrays that stack an epoch's mini-batches into a list of mini-batches."""
+    """Return a list of mini-batches, made from arrays in which the mini-batches of an epoch are stacked."""
     steps = len(stacked["labels"])
     return [{name: array[step] for name, array in stacked.items()} for step in range(steps)]
 
@@ -272,7 +272,7 @@ def _program(
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
         """Return losses, test accuracy, and the largest difference from a training in NumPy.
 
-        A failed epoch has None in `outs`.
+        A failed epoch has None in `outs`; the training in NumPy leaves it out too.
         """
         finished_outs, finished_epochs = [], []
         for out, epoch in zip(outs, arrays.batches, strict=True):

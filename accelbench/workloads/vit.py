@@ -137,6 +137,7 @@ class Vit(Workload):
         writes weights.
         """
         p = parameters
+        # The embedding is a product with each patch, which is each token but the class token.
         embed = 2.0 * p.batch * p.width * (p.tokens - 1) * p.numbers_per_patch
         head = 2.0 * p.batch * p.width * p.classes
         blocks_and_head = head + p.layers * transformer.block_flops(p.batch, p.tokens, p.width)
@@ -188,7 +189,7 @@ class Vit(Workload):
             return x
 
         program = _jax_program(parameters, arrays, tools, apply_blocks, stacked=True)
-        if parameters.work == "train":
+        if parameters.work == "train":  # as in jax/jit, a prediction donates no images
             return training.jit_donating(program)
         return replace(program, step=jax.jit(program.step), placed=True)
 

@@ -92,7 +92,7 @@ class Xor(Workload):
                 hidden = 1 / (1 + exp(-(w1 @ x + b1)))
                 output = 1 / (1 + exp(-(w2 @ hidden + b2)))
                 error = output - y
-                # The rate times the gradients of the sums before each sigmoid, which are also those of the biases.
+                # The rate times the gradient of each layer's biases, which is that of the sums before the sigmoid.
                 update2 = rate * 2 * error * output * (1 - output)
                 update1 = update2 @ w2 * hidden * (1 - hidden)
                 w2 -= update2[:, None] * hidden
