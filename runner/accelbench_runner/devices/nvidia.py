@@ -167,7 +167,8 @@ class Gpu:
     def _held_back_seconds(self, began: Counters, ended: Counters, seconds: float) -> dict[str, float]:
         """Return for how many seconds of the phase each cause, such as `power cap`, held the GPU's clocks low.
 
-        NVML counts some causes in nanoseconds and shows others only in samples; of both, the larger time counts.
+        NVML counts some causes in nanoseconds and shows others only in samples. Where it does both, the longer time is
+        returned.
         """
         held_back = {
             cause: (ended.held_back_nanoseconds[cause] - began.held_back_nanoseconds[cause]) / 1e9

@@ -68,19 +68,21 @@ class ProcessorMonitor(DeviceMonitor):
         return DeviceReport(energy=measured_energy(joules, seconds, "processors"), idle=self._idle_fact(seconds, usage))
 
     def _idle_fact(self, seconds: float, usage: Usage) -> Idle | None:
-        """Return for how many of the phase's seconds a thread of this process ran; None if the kernel does not count.
+        """Return for how many of the phase's seconds threads of this process ran; None if that is unknown.
 
         The time for which threads waited for a CPU is left out, as neither busy nor idle: on a crowded machine, a
         program that sleeps also waits for a CPU each time that it wakes up.
         """
         if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
-            return None
+            return None  # the kernel does not count waiting
         # Threads that have exited are missing from the second reading, so the difference can be negative.
         waited_seconds = max(0.0, usage.waited_seconds - self._usage_before.waited_seconds)
         ran_seconds = usage.process_seconds - self._usage_before.process_seconds
         # Several threads may wait at once, so the waits of all of them can exceed the phase.
         unobstructed_seconds = max(seconds - waited_seconds, ran_seconds)
-        return Idle(seconds=unobstructed_seconds, busy_seconds=ran_seconds) if unobstructed_seconds else None
+        if not unobstructed_seconds:
+            return None  # threads only waited
+        return Idle(seconds=unobstructed_seconds, busy_seconds=ran_seconds)
 
 
 def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:

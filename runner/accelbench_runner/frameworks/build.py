@@ -26,7 +26,7 @@ def build_anew(workload: Workload, kind: VariantKind, parameters: Any, arrays: A
     `functools.cache` would return results that were computed in the earlier precision.
     """
     program = build_program(workload, kind, parameters, arrays, adapter)
-    if not workload.hand_written:
+    if not workload.hand_written:  # made of functions, which may be cached
         for place in find_places(program.step, _is_cached):
             place.value.cache_clear()
     return program

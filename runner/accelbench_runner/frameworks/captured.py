@@ -125,10 +125,11 @@ class _Search:
         """
         value = place.value
         if inspect.ismodule(value) or inspect.isclass(value):
-            return
+            return  # not searched: a function uses little of what they contain
         if self._is_wanted(value):
             yield place
         elif inspect.ismethod(value):
+            # A method is no level of its own: its object, searched next, is one.
             replace = functools.partial(_replace_self, place)
             yield from self.in_value(Place(f"{place.name}.__self__", value.__self__, replace), depth)
             yield from self.in_function(value.__func__, depth)
@@ -182,6 +183,7 @@ def _places_of(function: Any) -> Iterator[Place]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         if _has_value(cell):
             yield Place(name, cell.cell_contents, functools.partial(setattr, cell, "cell_contents"))
+    # The globals of a library's function are not the author's.
     module_globals = {} if _is_library_function(function) else function.__globals__
     for name in sorted(_global_names(function.__code__) & module_globals.keys()):
         yield Place(name, module_globals[name], functools.partial(module_globals.__setitem__, name))
@@ -199,7 +201,7 @@ def _places_of(function: Any) -> Iterator[Place]:
 
 
 def _is_library_function(function: Any) -> bool:
-    """Return True for a function of a framework, NumPy or the standard library, whose globals are not the author's."""
+    """Return True for a function of a framework, of NumPy or of the standard library."""
     package = str(function.__module__).partition(".")[0]
     return package in frameworks.packages() or package == "numpy" or package in sys.stdlib_module_names
 
@@ -238,6 +240,7 @@ def _items(place: Place) -> Iterator[Place]:
         yield from _items_of_tuple(place)
     elif callable(getattr(value, "named_parameters", None)):  # a torch.nn.Module
         for key, parameter in value.named_parameters():
+            # Parameters are only listed. To convert them, `TorchCaptured` takes the module as a whole.
             yield Place(f"{place.name}.{key}", parameter, _ignore_replacement)
     elif hasattr(value, "__dict__"):
         for key, item in list(vars(value).items()):
@@ -246,12 +249,12 @@ def _items(place: Place) -> Iterator[Place]:
 
 
 def _items_of_tuple(place: Place) -> Iterator[Place]:
-    """Yield the place of each item of a tuple; to replace an item stores a new tuple in the tuple's place."""
+    """Yield the place of each item of a tuple. Replacing an item stores a new tuple where the old one was."""
     items = list(place.value)
     tuple_type = type(place.value)
 
     def replace_item(index: int, item: Any) -> None:
-        """Replace the tuple by one with another item, because a tuple cannot change."""
+        """Replace the tuple by a tuple that has another item, because a tuple cannot change."""
         items[index] = item
         is_named_tuple = hasattr(tuple_type, "_fields")
         place.replace(tuple_type(*items) if is_named_tuple else tuple_type(items))

@@ -139,7 +139,7 @@ class Jax(Adapter):
 
     def convert_captured(self, program: Program) -> Program:
         """Convert captured floats to the policy's type, and pass captured modules of Flax to a jitted step as state."""
-        compiles = self._settings.mode != "op-by-op" and not program.placed
+        compiles = self._settings.mode != "op-by-op" and not program.placed  # then `prepare` jits the step
         return self._captured.convert_captured(program, compiles=compiles)
 
     def restore_captured(self) -> None:
@@ -152,7 +152,9 @@ class Jax(Adapter):
         mode = self._settings.mode
         call, batches = step_loop(program)
         pick_last_out = last_out(program)
-        self.compiled.op_by_op = mode == "op-by-op" and (not program.placed or self._dispatches_functions)
+        # The parts of a placed program are jitted, except for functions that `in_mode` has returned as they are.
+        has_jitted_parts = program.placed and not self._dispatches_functions
+        self.compiled.op_by_op = mode == "op-by-op" and not has_jitted_parts
         donated = (0,) if program.donate else ()
         if program.placed or mode == "op-by-op":
             pass  # the call runs as it is written; the author of a placed program has jitted what should be
@@ -300,5 +302,6 @@ def _host_array(value: Any) -> Array:
         raise NotNumbersError("random keys", "return jax.random.key_data() of them")
     if value.dtype == jax.dtypes.float0:
         raise NotNumbersError("the derivative of integers, which has no numbers (float0)", "leave it out")
+    # An object with `__jax_array__`, such as a variable of Flax, is no array, but JAX makes one of it.
     array = to_numbers(jnp.asarray(value) if hasattr(value, "__jax_array__") else value)
     return array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array

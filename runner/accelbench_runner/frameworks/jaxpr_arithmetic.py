@@ -65,7 +65,7 @@ def count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for ea
         case name if name in ADDING_SCATTERS:
             return _count_real_numbers(operands[2])  # the updates, after the array and the indices
         case "select_and_scatter_add":
-            return _count_real_numbers(operands[0])
+            return _count_real_numbers(operands[0])  # the numbers to add, which come first here
         case name if name in REDUCTIONS:
             return _count_real_numbers(operands[0])
         case name if name in ELEMENTWISE:

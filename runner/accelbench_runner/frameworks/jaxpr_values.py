@@ -116,7 +116,7 @@ class _Program:
         self._roots += self._evaluate(jaxpr, arguments, runs=1.0, transform=None)
 
     def count(self) -> WrittenOperations:
-        """Add up all operations, and separately those that need not run, by the reason why they need not."""
+        """Add up all operations, and separately those that need not run, by the fields of `WrittenOperations`."""
         needed = self._needed_values()
         differentiates = any(value.transform for value in needed)
         counts: dict[str, list[float]] = {"unneeded": [], "dropped": [], "repeated": [], "constant": []}
@@ -130,10 +130,12 @@ class _Program:
                 is_unneeded = value.transform is not None
                 counts["unneeded" if is_unneeded else "constant"].append(value.written)
             else:
+                # A value is needed once in each run of the loop on which it depends.
                 needed_operations = value.operations * value.loop.runs
                 counts["repeated"].append(value.written - needed_operations)
         written = math.fsum(value.written for value in self.values)
-        sums = {reason: max(0.0, math.fsum(terms)) for reason, terms in counts.items()}
+        # Rounding must not make a sum negative.
+        sums = {field_name: max(0.0, math.fsum(terms)) for field_name, terms in counts.items()}
         return WrittenOperations(written, **sums)
 
     def _needed_values(self) -> set[_Value]:
@@ -182,7 +184,7 @@ class _Program:
     def _literal(self, literal: Any) -> _Value:
         """Return the value of a literal, which is a constant in a jaxpr; equal literals share a value."""
         number = literal.val
-        if getattr(number, "ndim", 0):  # an array of several numbers
+        if getattr(number, "ndim", 0):  # an array: only the same object counts as equal
             return self._find_or_add(("array", id(number)), _Value(constant=True))
         is_integer = getattr(literal.aval.dtype, "kind", "") in "biu"  # NumPy's codes of booleans and integers
         integer = int(number) if is_integer else None
@@ -201,7 +203,7 @@ class _Program:
     def _evaluate_equation(
         self, equation: Any, inputs: list[_Value], runs: float, transform: Transform | None
     ) -> Sequence[_Value]:
-        """Return the values of an equation's results; if the equation calls a jaxpr once, evaluate that jaxpr.
+        """Return the values of an equation's results; of a scan, a call or a known branch, evaluate the jaxpr.
 
         Args:
             equation: The equation.
@@ -222,7 +224,7 @@ class _Program:
             return self._evaluate(inner[0], solve_constants + right_hand_sides, runs, transform)
         if name == "cond" and (branch := _branch_of_platform(equation, inner)):
             return self._evaluate(branch, inputs[1:], runs, transform)  # the first input is the index of the branch
-        if name in CALLS and len(inner) == 1 and len(inner[0].invars) == len(inputs):
+        if name in CALLS and len(inner) == 1 and len(inner[0].invars) == len(inputs):  # each operand is an argument
             return self._evaluate(inner[0], inputs, runs, transform)
         if name == "select_n" and inputs[0].number is not None:  # the first input is the index of the selected input
             return [inputs[1 + inputs[0].number]]
@@ -238,7 +240,7 @@ class _Program:
         name = equation.primitive.name
         identities = [id(value) for value in inputs]
         if name in COMMUTATIVE:
-            identities.sort()
+            identities.sort()  # so that `a + b` and `b + a` have the same key
         key = (name, str(equation.params), *identities)
         constant = all(value.constant for value in inputs)
         operations = _count_with_calls(equation)
@@ -297,6 +299,7 @@ class _Program:
         values: list[_Value] = self._value_by_key[key]
         states = values[:state_count]
         returned = self._evaluate(body, [*constants, *values], runs * length, transform)
+        # The body returns the next states first, then its outputs.
         for state, initial, next_state in zip(states, initial_states, returned, strict=False):
             if state is not initial:
                 state.inputs.append(next_state)  # each iteration begins with the state that the one before returned
@@ -390,21 +393,22 @@ def _common_integer(name: str, inputs: Sequence[_Value]) -> int | None:
 
 
 def _needed_inputs(equation: Any, inputs: list[_Value]) -> list[_Value]:
-    """Return the inputs that an equation needs: a slice of concatenated arrays needs those in the slice only."""
+    """Return the inputs that an equation needs: a slice of joined arrays needs only the arrays that it overlaps."""
     if equation.primitive.name not in SLICING or inputs[0].joined is None:
         return inputs
     axis, ends = inputs[0].joined
     if equation.primitive.name == "slice":
-        first, last = equation.params["start_indices"][axis], equation.params["limit_indices"][axis]
+        slice_start, slice_end = equation.params["start_indices"][axis], equation.params["limit_indices"][axis]
     else:
         size = equation.params["slice_sizes"][axis]
-        start = inputs[1 + axis].number  # a `dynamic_slice` has its start indices as operands
-        if start is None:
-            return inputs
-        first = max(0, min(start, ends[-1] - size))  # `dynamic_slice` moves a slice that would leave the array
-        last = first + size
+        index = inputs[1 + axis].number  # a `dynamic_slice` has its start indices as operands
+        if index is None:
+            return inputs  # the data decide which arrays the slice overlaps
+        slice_start = max(0, min(index, ends[-1] - size))  # `dynamic_slice` moves a slice that would leave the array
+        slice_end = slice_start + size
+    starts = (0, *ends[:-1])
     return [
-        joined
-        for joined, start, end in zip(inputs[0].inputs, (0, *ends), ends, strict=False)
-        if start < last and end > first  # the joined array overlaps the slice
+        array
+        for array, start, end in zip(inputs[0].inputs, starts, ends, strict=False)
+        if start < slice_end and end > slice_start
     ]

@@ -73,6 +73,7 @@ class CountingArray(np.ndarray[Any, Any]):
         out_argument = {"out": tuple(map(_without_counting, out))} if out else {}
         result = getattr(ufunc, method)(*plain_inputs, **out_argument, **options)
         self.counts[ufunc.__name__] += 1
+        # A reduction, such as a sum, takes one operation for each element of its operand.
         elements = np.size(plain_inputs[0]) if method == "reduce" else np.size(result)
         self._add_operations(ufunc.__name__, plain_inputs, elements)
         return out[0] if out else self.counting_view(result)

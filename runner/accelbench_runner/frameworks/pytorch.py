@@ -81,6 +81,7 @@ class PyTorch(Adapter):
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
         self._backend = torch_backends.find_backend(settings.backend)
+        # An author's own mode, such as `compile-step`, compiles too.
         self._compiles = settings.mode.partition("-")[0] == "compile"
         self._placement = Placement(self._backend.device)
         self.accounting = TorchAccounting(settings, self._backend, self._placement)

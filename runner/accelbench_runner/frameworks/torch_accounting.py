@@ -56,6 +56,7 @@ class TorchAccounting(Accounting):
 
     def __init__(self, settings: AdapterSettings, backend: HostBackend, placement: Placement) -> None:
         self._settings, self._backend, self._placement = settings, backend, placement
+        # An author's own mode, such as `compile-step`, compiles too.
         self._compiles = settings.mode.partition("-")[0] == "compile"
         self._cached_before = count_cached_files(CACHE)
         """Number of files in the compile cache before this process compiles."""
@@ -139,7 +140,7 @@ class TorchAccounting(Accounting):
                 results = work.call(state, work.batches)
         except KeyboardInterrupt:
             raise
-        except BaseException:  # noqa: BLE001 - torch's CheckpointException is one; counting must not fail a launch
+        except BaseException:  # noqa: BLE001 - torch's CheckpointException is no Exception; counting must not fail
             return Arithmetic()
         recorded = count_recorded() - recorded_before - 1  # without the operation that `count_recorded` itself records
         differentiated = 0
@@ -163,7 +164,7 @@ class TorchAccounting(Accounting):
         if self._graphs is None or not self._graphs.graphs or self._placement.placed:
             return None
         operations: float = self._graphs.operations
-        # What Dynamo cannot trace, such as nn.LSTM, runs eagerly between two graphs.
+        # What Dynamo cannot trace, such as nn.LSTM, runs eagerly between two graphs, which then lack its operations.
         has_graph_breaks = bool(import_module("torch._dynamo.utils").counters["graph_break"])
         if math.isnan(operations) or (has_graph_breaks and operations < written):
             return None

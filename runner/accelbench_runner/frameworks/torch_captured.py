@@ -115,6 +115,7 @@ class TorchCaptured:
     def _convert_module(self, name: str, module: torch.nn.Module, convert: Convert) -> None:
         """Convert a module's parameters and buffers in place, and copy their initial numbers for `restore`."""
         tensors = [*module.parameters(), *module.buffers()]
+        # `convert` returns the same tensor if nothing has to change.
         if any(convert(tensor) is not tensor for tensor in tensors):
             module._apply(convert)  # noqa: SLF001 - `Module.to` calls it too, but would convert every float
         for key, tensor in [*module.named_parameters(), *module.named_buffers()]:
@@ -133,6 +134,7 @@ class TorchCaptured:
         for index, parameter in enumerate(parameters):
             self._convert_tensor(f"{name}.params[{index}]", parameter, convert)
             for key, value in optimizer.state.get(parameter, {}).items():
+                # A state of another shape, such as a number of steps, keeps its type.
                 if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
                     optimizer.state[parameter][key] = convert(value)
         options = [{**group, "params": None} for group in optimizer.param_groups]  # parameters are copied above
@@ -140,7 +142,7 @@ class TorchCaptured:
         self._optimizers[id(optimizer)] = (optimizer, (copy.deepcopy(options), state))
 
     def _in_policy_type(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of float32 or float64 in the policy's type, and any tensor on the device.
+        """Return a tensor on the device, in the policy's type if it is float32, float64 or complex.
 
         The result is the same object if nothing has to change.
         """
@@ -163,7 +165,7 @@ class TorchCaptured:
 
     def _from_setup(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a tensor that the workload's setup has made, on the device and in the policy's type."""
-        if tensor.dtype == self._dtype:  # the setup may have computed it in that type, from the inputs
+        if tensor.dtype == self._dtype:  # the setup may have computed it in that type: keep its numbers
             return tensor.to(self._device)
         return self._in_policy_type(tensor)
 
@@ -208,8 +210,11 @@ class TorchCaptured:
             other.load_state_dict(copy.deepcopy(state))
 
     def _restore_tensor(self, captured: _Tensor) -> None:
-        """Copy a tensor's initial numbers back into the tensor; raise InvalidWorkloadError if they were freed."""
-        if captured.initial is None:
+        """Copy a tensor's initial numbers back into the tensor.
+
+        Raises InvalidWorkloadError if `forget_unchanged` has freed them.
+        """
+        if captured.initial is None:  # the first call did not change the tensor
             raise InvalidWorkloadError(
                 f"{self._where} captures {captured.name} and changes it, but not in its first call; all calls have to "
                 "do the same work: return the change, or make every call change it"

@@ -40,8 +40,9 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
             return arguments[0].copy_(drawn)
         if name not in DRAWING:
             return operation(*arguments, **keywords)
+        # Without `dtype`, the result has PyTorch's default type, which is float64 in this run, or its operand's.
         if keywords.get("dtype") in {None, torch.float64} and _takes_dtype(operation):
-            # Without `dtype`, `rand_like` and `randn_like` take their operand's type, which is narrowed below.
+            # `rand_like` and `randn_like` take the type of their operand, which is narrowed below.
             keywords["dtype"] = None if name.endswith("_like") else self.dtype
         narrow_arguments, narrow_keywords = tree_map_only(torch.Tensor, self._narrow, (arguments, keywords))
         drawn = operation(*narrow_arguments, **narrow_keywords)

@@ -161,7 +161,7 @@ def _count_library_call(name: str, arguments: Mapping[str, Any], result: Any) ->
     shapes = [tuple(tensor.shape) for tensor in tensors]
     if name in RECURRENT:
         weights = _float_tensors([value for key, value in arguments.items() if key.startswith("weight")])
-        weight_count: int = sum(weight.numel() for weight in weights if weight.ndim > 1)
+        weight_count: int = sum(weight.numel() for weight in weights if weight.ndim > 1)  # biases are vectors
         rows: int = math.prod(shapes[0][:-1])  # the input has a row for each time step of each sequence
         return 2.0 * RECURRENT[name] * weight_count * rows
     if name in FFTS:
@@ -178,7 +178,7 @@ def _count_additions(name: str, arguments: Mapping[str, Any]) -> float:
         return 0.0  # it replaces numbers
     if arguments.get("reduce") in CHOOSING_REDUCTIONS:
         return 0.0  # it chooses the largest or the smallest number
-    return float(_count_floats(arguments[SOURCES[name]]))
+    return float(_count_floats(arguments[SOURCES[name]]))  # `SOURCES` names the argument with the numbers to add
 
 
 def _float_tensors(values: Any) -> list[torch.Tensor]:

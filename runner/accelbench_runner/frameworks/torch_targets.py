@@ -160,16 +160,17 @@ class DeviceAccount(DispatchCounter):
     def peak_bytes(self, before: Mapping[int, Allocation], excluded: frozenset[int] = frozenset()) -> int:
         """Return the most bytes that were allocated at once since `begin_call`.
 
-        `before` are the allocations that were live at the start of the call, by serial number. `excluded` are the
-        serial numbers of allocations to leave out.
+        `before` has the allocations that count from the start of the call, by serial number. `excluded` are the serial
+        numbers of allocations to leave out.
         """
         current = sum(allocation.rounded_bytes for serial, allocation in before.items() if serial not in excluded)
         peak = current
-        for is_new, allocation in self._events:
+        for is_new, allocation in self._events:  # allocations, and deallocations (not `is_new`)
             serial = allocation.serial
             is_from_call = serial > self._last_serial_before_call
+            # Other allocations, which are neither in `before` nor made by the call, are freed without having counted.
             if serial not in excluded and (serial in before or is_from_call):
-                current += allocation.rounded_bytes if is_new else -allocation.rounded_bytes  # otherwise it was freed
+                current += allocation.rounded_bytes if is_new else -allocation.rounded_bytes
                 peak = max(peak, current)
         return peak
 

@@ -44,7 +44,10 @@ class ValueCounter(DispatchCounter):
         """Version of the contents that an operation computed, by the operation and its operands."""
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Count an operation that has run, and store which memory it reads, creates and changes."""
+        """Count an operation that has run, and store which memory it reads, creates and changes.
+
+        The memory that it writes gets a version: that of the operation which it repeats, or else a new one.
+        """
         operations_before = self.operations
         super().record(operation, arguments, keywords, result)
         added_operations = self.operations - operations_before
@@ -61,7 +64,8 @@ class ValueCounter(DispatchCounter):
         # Equal operations on equal operands have the same key.
         key = (str(operation), *map(self._operand_key, tree_leaves((arguments, keywords))))
         is_random = torch.Tag.nondeterministic_seeded in operation.tags
-        repeated = bool(creates) and not changes and not is_random and key in self._version_by_key
+        is_pure = bool(creates) and not changes and not is_random  # computes new numbers from its operands only
+        repeated = is_pure and key in self._version_by_key
         version = self._version_by_key[key] if repeated else len(self._dispatches)
         self._version_by_key.setdefault(key, version)
         self._version_by_memory.update(dict.fromkeys(creates | changes, version))
@@ -78,7 +82,7 @@ class ValueCounter(DispatchCounter):
         if leaf.layout is not torch.strided:
             return (id(leaf),)
         memory = _memory(leaf)
-        # Memory that existed before this context has no version: it identifies its contents itself.
+        # Memory from before this context that was not changed since has no version: its number stands for its contents.
         version = self._version_by_memory.get(memory, ("given", memory))
         return (version, leaf.dtype, leaf.shape, leaf.stride(), leaf.storage_offset())
 
@@ -92,7 +96,8 @@ class ValueCounter(DispatchCounter):
         live = set(map(_memory, _tensors(results)))
         for dispatch in reversed(self._dispatches):
             if dispatch.needed or not live.isdisjoint(dispatch.creates | dispatch.changes):
-                # Earlier operations that used the same memory stored something else in it.
+                # Going back in time: the memory that this operation creates held something else before, and the memory
+                # that it reads is needed.
                 live = (live - dispatch.creates) | dispatch.reads
                 if dispatch.repeated:
                     operations["repeated"] += dispatch.operations

@@ -122,8 +122,9 @@ class _Counter:
                 return body * trip_count(line) if body else 0.0  # a loop that computes nothing may have any length
             case "conditional":
                 return common_count(list(map(self.count, instruction.called)))
+            # A reduction, for example, runs the called computation once for each number that it combines.
             case opcode if opcode in COMBINING and len(operands) > COMBINING[opcode]:
-                combined = operands[COMBINING[opcode]]  # the called computation runs once for each of these numbers
+                combined = operands[COMBINING[opcode]]
                 return self._count_called(instruction) * combined.size
             case "fusion" | "call" | "async-start" | "call-start":
                 return self._count_called(instruction)

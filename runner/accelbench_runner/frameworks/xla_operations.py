@@ -53,7 +53,7 @@ class Instruction:
         called: list[str] = CALLED.findall(self.line)
         for names in CALLED_LIST.findall(self.line):  # such as `%first, %second`
             called += [name.strip().lstrip("%") for name in names.split(",")]
-        return [name for name in called if name]
+        return [name for name in called if name]  # an empty list `{}` gives an empty name
 
 
 class Module:
@@ -126,14 +126,15 @@ class Module:
         match instruction.opcode:
             case "while":
                 return sum(map(self.count_kernels, BODY.findall(line))) * trip_count(line)
-            case "call" if SMALL_CALL not in line:
+            case "call" if SMALL_CALL not in line:  # a small call is one kernel: below
                 return sum(map(self.count_kernels, instruction.called))
             case "call-start" | "async-start":
                 return sum(map(self.count_kernels, instruction.called))
-            case "conditional":
+            case "conditional":  # one branch runs: count the largest
                 return max(map(self.count_kernels, instruction.called), default=0)
-            case opcode:  # one kernel, also for a fusion or for a call that XLA marks as small
-                return 0 if opcode in NO_KERNELS or opcode.endswith("-done") else 1
+            case opcode:  # at most one kernel, also for a fusion or for a call that XLA marks as small
+                runs_no_kernel = opcode in NO_KERNELS or opcode.endswith("-done")
+                return 0 if runs_no_kernel else 1
 
 
 def count_hlo(text: str) -> Operations | None:
@@ -205,9 +206,9 @@ def trip_count(line: str) -> int:
 
 
 def common_count(branches: Sequence[Amount]) -> Amount:
-    """Return the count that all branches of a conditional have.
+    """Return the count of a conditional, which runs one of its branches: the count that all branches have.
 
-    Raise UncountableError if their counts differ, or if none of them could be read.
+    Raise UncountableError if their counts differ, or if no branch could be read.
     """
     if not branches or any(branch != branches[0] for branch in branches):
         raise UncountableError
@@ -234,7 +235,7 @@ def _count_jaxpr(jaxpr: Any) -> Operations:
                 total += CONVOLUTION
             case "scan":
                 total += sum(inner_counts, Operations()) * int(equation.params["length"])
-            case "while" if sum(inner_counts, Operations()) != Operations():
+            case "while" if sum(inner_counts, Operations()) != Operations():  # a loop without products adds nothing
                 raise UncountableError  # a jaxpr does not hold a while loop's length
             case "cond":
                 total += common_count(inner_counts)

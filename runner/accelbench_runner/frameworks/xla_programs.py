@@ -113,16 +113,16 @@ def _collectives(module: Module) -> Iterator[Instruction]:
 
 
 def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
-    """Yield each instruction that runs a kernel, in a computation and in those that it calls."""
+    """Yield each instruction that runs a kernel, in a computation and in the computations that it calls."""
     for instruction in module.instructions(computation):
         match instruction.opcode:
             case "while":
                 called = BODY.findall(instruction.line)
-            case "call" if SMALL_CALL not in instruction.line:
+            case "call" if SMALL_CALL not in instruction.line:  # a small call is one kernel: below
                 called = instruction.called
             case "call-start" | "async-start" | "conditional":
                 called = instruction.called
-            case opcode:  # one kernel, also for a fusion, a reduction or a sort, which call computations
+            case opcode:  # at most one kernel, also if a fusion, a reduction or a sort calls computations
                 called = []
                 if not _runs_no_kernel(opcode, instruction.line):
                     yield instruction

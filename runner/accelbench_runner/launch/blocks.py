@@ -88,7 +88,7 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
     state = work.fresh()
     work.synchronise(state)
     if work.evict:
-        work.evict()
+        work.evict()  # the workload measures with cold caches
     out: Any = None
     call, batches = work.call, work.batches
     # Recording the device's events would take too large a part of a single call's time.
@@ -134,7 +134,8 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
     for _ in range(readings):
         began = clock.seconds()
         work.synchronise(state)
-        # A difference of two readings contains about half of each, the time of one. This reading adds the other.
+        # The difference below contains about half of its first reading and half of its last: together, one reading.
+        # This is the second.
         clock.seconds()
         costs.append(clock.seconds() - began)
     return statistics.median(costs)  # a mean grows with a single interruption by another process
@@ -191,7 +192,7 @@ def measure_as_planned(
     for voided_plans in range(MAXIMUM_REPLANS):
         minimum_seconds = block_plan.length / 2
         block_seconds = list(_measure_until_short(work, block_plan, minimum_seconds, clock, inspect))
-        last_seconds = block_seconds[-1]
+        last_seconds = block_seconds[-1]  # only the last block can be too short
         if last_seconds >= minimum_seconds:
             return MeasuredBlocks(block_plan.calls * work.units, tuple(block_seconds), voided_plans)
         # If the clock's resolution is too low, the block took 0 s: then try four times as many calls.

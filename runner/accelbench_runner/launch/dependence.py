@@ -188,11 +188,12 @@ def make_extra_block(
     if seconds_per_call > QUICK_SECONDS:
         return ExtraBlock(counts)
     if seconds_per_call <= MANY_SECONDS:
-        # If a block has few calls, the run gets a random number of calls, which no program can expect.
+        # The run has as many calls as a block or, if those are few, a random number, which no program can expect.
         random_calls = MINIMUM_CALLS + unseen_seed % (MAXIMUM_CALLS - MINIMUM_CALLS)
         many_calls = max(min(calls, MAXIMUM_REPLAYED_CALLS), random_calls)
         counts["many_calls"] = many_calls
         counts["many"] = count_operations(adapter, work, lambda: block(many_calls, blocks.ignore_result))
+    # With a single call, a program that skips only the work of later calls would not be noticed.
     block_calls = max(2, min(calls, MAXIMUM_REPLAYED_CALLS))
     results: list[Any] = []
     block(block_calls, results.append)
@@ -200,11 +201,11 @@ def make_extra_block(
 
 
 def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
-    """Compare the outputs of a block with those of as many untimed calls; return the result as fields of `Dependence`.
+    """Compare the outputs of a block with those of as many untimed calls, because a program may skip timed work.
 
-    A program may skip work while it is timed. The fields also have the block's counts of operations.
+    Returns the comparison, and the block's counts of operations, as fields of `Dependence`.
     """
-    if block.outputs is None:
+    if block.outputs is None:  # a call takes too long to be repeated
         return dict(block.counts)
     # The untimed calls are made twice, because the outputs of two equal runs may differ too.
     first_outputs, second_outputs = (
@@ -250,8 +251,8 @@ def _run_untimed(work: Work, calls: int) -> Any:
 def relative_distance(outputs: NamedArrays, expected_outputs: NamedArrays) -> float | None:
     """Return the largest difference over all arrays, each divided by the root mean square of the expected array.
 
-    Only elements that are finite in both arrays count; the result is None if no element is. If the shapes of two arrays
-    differ, the result is the largest float.
+    Only elements that are finite in both arrays count; without such elements, the result is None. If the shapes of two
+    arrays differ, the result is the largest float.
     """
     import numpy as np
 

@@ -39,7 +39,7 @@ class Formula:
         try:
             arrays = inputs.generate(self.workload, self.parameters, self.seed)
             program = build_anew(type(self.workload)(), self.kind, self.parameters, arrays, adapter)
-            del arrays
+            del arrays  # frees their memory
             work = adapter.prepare(program)
             adapter.compile_ahead(work)
             state, out, units = work.fresh(), None, 0
@@ -50,7 +50,7 @@ class Formula:
             exported = workload_checks.call_export(program, state, work.last_out(out))
             outputs = export_numbers(adapter, program.export, exported)
             save(self.directory / FORMULA, outputs)
-            del state, out, exported, outputs
+            del state, out, exported, outputs  # frees memory for `arithmetic`, which may make a call
             return FormulaRun(units=units, types=sorted(adapter.accounting.arithmetic(work).types))
         except workload_checks.ERRORS as error:
             description, advice = workload_checks.describe(error), adapter.advise(error)

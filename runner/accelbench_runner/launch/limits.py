@@ -65,7 +65,7 @@ def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock:
     except (MemoryError, RuntimeError, ZeroDivisionError):
         return None  # the arrays are too large, the float type is not supported, or the clock showed 0 s
     if not flops_per_second or not bytes_per_second:
-        return None
+        return None  # for example, the platform allows no product of `SMALLEST_PRODUCT` rows
     return Limits(flops_per_second=flops_per_second, bytes_per_second=bytes_per_second)
 
 
@@ -91,14 +91,14 @@ def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
 
 
 def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | None) -> int:
-    """Return how many bytes the triad's two arrays have together: a multiple of the cache's, if memory allows that.
+    """Return how many bytes the triad's two arrays have together: `CACHE_MULTIPLE` times the cache's size, if possible.
 
-    A size of None is unknown.
+    `maximum_bytes` and a share of the free memory limit them. A size of None is unknown.
     """
     size = min(maximum_bytes, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum_bytes
     if free_bytes is not None:
         size = min(size, int(ROOM_SHARE * free_bytes))
-    return max(1024**2, size)
+    return max(1024**2, size)  # at least 1 MiB, even if little memory is free
 
 
 def _fastest_seconds(call: Call, budget_seconds: float, clock: Clock) -> float:

@@ -40,7 +40,7 @@ def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType |
 
 
 def replaced_functions(before: Functions) -> list[str]:
-    """Return the names of accelbench's functions that have been replaced, or whose code has been, since `before`."""
+    """Return the names of accelbench's functions that were replaced, or given other code, after `before` was read."""
     now = imported_functions()
     return sorted(name for name, function in before.items() if not _is_same(function, now.get(name)))
 
@@ -60,6 +60,6 @@ def flags() -> dict[str, str]:
 
 
 def changed_flags(before: Mapping[str, str]) -> list[str]:
-    """Return the names of the environment variables of `flags` that have changed since `before`."""
+    """Return the names of the environment variables in `flags` that were changed after `before` was read."""
     now = flags()
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))

@@ -63,7 +63,7 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
             state = next_state
         except Exception as error:
             if isinstance(error, MemoryError | InvalidWorkloadError) or adapter.out_of_memory(error):
-                raise
+                raise  # the launch has failed: this is no observation of the call
             out, raised = None, error
         compilations = len(adapter.accounting.compilations().causes) - compilations_before
         calls.append(Call(out, raised, compilations))
@@ -128,7 +128,7 @@ def _to_scalar(name: str, value: Any) -> Scalar:
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return str(value)  # JSON has no such number
     if isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):

@@ -68,7 +68,7 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
                 "timed together: return one"
             )
         program = build_program(task.workload, task.kind, task.parameters, arrays, adapter)
-        if not observes:
+        if not observes:  # `observe` compares no arrays with the reference, so they need no names
             workload_checks.check_names(getattr(task.workload, task.kind.method), program)
         work = adapter.prepare(program)
         if task.measure.cold:
@@ -79,7 +79,7 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
     task.reporter.send_facts(
         **_program_facts(task, adapter, program, work, arrays),
         inputs_digest=inputs.digest(arrays),
-        cold=evicts_caches if task.measure.cold else None,
+        cold=evicts_caches if task.measure.cold else None,  # False if the caches of this device cannot be evicted
         setup_function=task.workload.setup_function(task.kind.method),
     )
     return program, work
@@ -111,7 +111,7 @@ def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, a
 
     A fact that takes long to find out is a function without arguments, which the reporter calls.
     """
-    observes = task.measure.protocol == "observe"
+    observes = task.measure.protocol == "observe"  # it times nothing, so no rate is computed from a cost
     cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
     return {
         "unit": task.measure.unit,
@@ -141,7 +141,7 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: fl
     began = clock.seconds()
     adapter.compile_ahead(work)
     mode = frameworks.find(task.kind.framework).modes.get(task.kind.mode)
-    call_may_compile = mode is None or mode.compiles_in_first_call
+    call_may_compile = mode is None or mode.compiles_in_first_call  # None: the author's own mode, which may compile
     if not call_may_compile:
         # Start the next phase now, so that a failure of the call is reported as one of `first-step`.
         reporter.send(PhaseStarted(phase="first-step"))

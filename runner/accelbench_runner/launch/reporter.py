@@ -218,6 +218,7 @@ def _format_traceback(error: BaseException) -> str:
     """
     if isinstance(error, workload_checks.InvalidWorkloadError):
         return ""  # the exception's message says what is wrong
+    # Accelbench's workloads are not its own code here: they are measured like the user's.
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

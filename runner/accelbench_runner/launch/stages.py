@@ -146,9 +146,9 @@ class Launch:
         self._reporter.send(Measured())
 
     def _measure_steps(self, adapter: Adapter) -> None:
-        """Compute outputs, time calls, count operations, and try unseen inputs.
+        """Measure by any protocol but `observe`: compute the outputs, and time calls unless the launch is a check.
 
-        Every protocol but `observe` is measured here.
+        The first rounds also try unseen inputs, measure the device's limits, and run the program in float64.
         """
         task = self._task
         self._bytes_before_setup = cpu.resident_bytes()
@@ -159,7 +159,7 @@ class Launch:
             state, out, units = timing.measure_episode(program, work)
             with self._reporter.outside_phases("parity"):
                 self._write_outputs(adapter, program, state, work.last_out(out), units)
-            del state, out
+            del state, out  # frees their memory
             self._report_measured(adapter)
         else:
             self._compute_outputs(adapter, program, work)
@@ -187,7 +187,7 @@ class Launch:
     ) -> dependence.ExtraBlock | None:
         """Time blocks, and measure the work that continues after a block.
 
-        Return one more block, made in the first rounds to be compared with untimed calls; None in later rounds.
+        In the first rounds, return one more block, which is later compared with untimed calls; None in later rounds.
         """
         # The protocol `latency` leaves garbage collection to Python, as in production.
         is_steady = self._task.measure.protocol == "steady"
@@ -285,9 +285,9 @@ class Launch:
         )
 
     def _make_extra_block(self, adapter: Adapter, program: Program, work: Work) -> dependence.ExtraBlock:
-        """Make one block of calls in a launch that times nothing, as a launch that times does after its timed blocks.
+        """Make the extra block of a launch that times no blocks, such as a check.
 
-        The block's operations and outputs are compared later with those of calls that are not timed.
+        The block's operations and outputs are later compared with those of plain calls, as after timed blocks.
         """
         with self._reporter.outside_phases("dependence"):
 
@@ -295,7 +295,8 @@ class Launch:
                 """Make one block of `calls` calls; return its seconds."""
                 return blocks.time_calls(work, calls, self._task.clock, inspect)
 
-            # A second call may be compiled anew, so the time of this block is not used.
+            # The program may be compiled again in one of its first calls, so the time of this block is not used, and a
+            # second block gives the seconds of a call.
             block(1, blocks.ignore_result)
             seconds_per_call = block(1, blocks.ignore_result)
             unseen_seed = self._task.request.unseen_seed
@@ -306,11 +307,10 @@ class Launch:
     def _count_calls(self, adapter: Adapter, program: Program, work: Work, extra: dependence.ExtraBlock | None) -> None:
         """Compare the extra block, made like the timed blocks, with untimed calls; report the operations of a call.
 
-        Counting takes memory and time, so it runs after the timed blocks. `extra` is None in later rounds, which count
-        nothing.
+        Counting takes memory and time, so it runs after the timed blocks.
         """
         if extra is None:
-            return
+            return  # only the first rounds count
         with self._reporter.outside_phases("operations"):
             self._counts = dependence.replay_block(adapter, program, work, extra)
             with adapter.autograd_required():
@@ -336,4 +336,5 @@ class Launch:
         )
         with self._reporter.outside_phases("dependence"):
             result = dependence.examine(adapter, subject, task.request.unseen_seed, task.directory, task.clock)
+        # `_counts` holds the fields of `Dependence` that `_count_calls` has found.
         self._reporter.send_facts(dependence=result.model_copy(update=self._counts))

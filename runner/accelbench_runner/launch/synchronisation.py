@@ -105,7 +105,8 @@ class LateWork:
             if long_run is None:
                 return None
             runs.append(long_run)
-        return Synchronisation(runs=runs, ready=None if None in ready_after_runs else all(ready_after_runs))
+        is_unknown = None in ready_after_runs  # the framework cannot tell
+        return Synchronisation(runs=runs, ready=None if is_unknown else all(ready_after_runs))
 
     def measure_after(self, result: Any, seconds: float) -> Synchronisation | None:
         """Measure how long work continues after a call that took `seconds` and has just returned `result`.
@@ -116,8 +117,9 @@ class LateWork:
             return None
         ready = self._adapter.ready(result)
         late_seconds = self._seconds_until_idle()
-        measured_run = _Run(late_seconds, seconds)  # the call cannot be repeated
-        run = self._least_late_run(lambda: measured_run, maximum_runs=1)
+        # The call cannot be repeated, so its run, which has ended, is the only one.
+        ended_run = _Run(late_seconds, seconds)
+        run = self._least_late_run(lambda: ended_run, maximum_runs=1)
         return None if run is None else Synchronisation(runs=[run], ready=ready)
 
     def _least_late_run(self, run: Callable[[], _Run], maximum_runs: int) -> WatchedRun | None:
@@ -130,7 +132,8 @@ class LateWork:
         for _ in range(maximum_runs):
             runs.append(run())
             late_seconds, seconds = min(runs)  # `_Run` is sorted by its late seconds first
-            # No pool spins for `PATIENCE_SECONDS`, so a run that is as late needs no products.
+            # A run that is later than the products so far is compared with products as long as the run. One that is
+            # late by `PATIENCE_SECONDS` needs no comparison, because no pool spins for so long.
             if baseline_seconds + PAUSE_SECONDS < late_seconds < PATIENCE_SECONDS:
                 product_late_seconds = self._probe(partial(self._lateness_of_products, seconds))
                 if product_late_seconds is None:

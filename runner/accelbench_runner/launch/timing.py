@@ -48,6 +48,7 @@ class Timing:
         if task.measure.protocol == "latency":
             block_plan = blocks.LATENCY
             with self._reporter.phase("warm-up"):
+                # Runs of a single call, as in the blocks to come.
                 seconds_per_call = blocks.warm_up(work, self._clock, longest_run=0.0)
         else:
             seconds_per_call, block_plan = self._plan_steady(work)
@@ -110,7 +111,7 @@ class Timing:
             return measured_blocks
 
         with self._reporter.outside_phases("synchronisation"):
-            late_work = self._late_work  # created before the timed phase, because that may compile
+            late_work = self._late_work  # the first use creates it, which may compile: not in the timed phase
         seconds_of_last_call = self._time_and_report(measure).seconds[-1]
         with self._reporter.outside_phases("synchronisation"):
             synchronisation = late_work.measure_after((state, out), seconds_of_last_call)
@@ -163,7 +164,7 @@ class Timing:
                 peak = monitor.peak_bytes(host_peak_bytes)
             return peak or None  # a peak of 0 means that it was not measured
 
-        ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]
+        ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]  # only those of these blocks
         for block_seconds in measured_blocks.seconds:
             self._reporter.send(BlockTimed(units=measured_blocks.units, seconds=block_seconds))
         causes = self._causes + adapter.accounting.compilations().causes[len(compilations_before.causes) :]
