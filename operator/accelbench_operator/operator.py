@@ -110,7 +110,7 @@ class Operator:
     def readiness_problems(self) -> tuple[str, ...]:
         """Return why this replica is not ready; empty if it is ready."""
         reasons = []
-        # One namespace that is gone must not take the operator from the others.
+        # A namespace that is gone must not keep this replica from serving the others.
         excused = self.controllers.unlisted_namespaces
         unlisted_paths = [
             str(reflector)

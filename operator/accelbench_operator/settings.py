@@ -128,7 +128,7 @@ def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
         return None
     tls = Tls(Path(directory) / "tls.crt", Path(directory) / "tls.key", Path(client_ca) if client_ca else None)
     try:
-        tls.context()
+        tls.context()  # only to check the files
     except OSError as error:
         files = " and ".join([str(tls.certificate), str(tls.key), *([client_ca] if client_ca else [])])
         raise SettingsError(f"ACCELBENCH_METRICS_TLS: {files} must be PEM files that match: {error}") from error

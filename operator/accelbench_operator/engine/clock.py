@@ -68,7 +68,7 @@ class ServerClock:
         try:
             server_time = parsedate_to_datetime(date)
         except ValueError:
-            return
+            return  # no `Date`, or an invalid one
         if server_time.tzinfo is None:
             # The zone -0000 means UTC, but Python returns a time without a zone for it.
             server_time = server_time.replace(tzinfo=UTC)
@@ -90,7 +90,8 @@ class ServerClock:
             self._answers.append(answer)
             self._skipped = 0
             return
-        # Reservoir sampling: each answer of this interval is the stored one with the same probability.
+        # Reservoir sampling: each answer of the interval is kept with the same probability. `arrived_at` stays that of
+        # the first, so that the interval ends in time.
         self._skipped += 1
         if random.randint(0, self._skipped) == 0:  # noqa: S311 - keeps no secret
             self._answers[-1] = self._answers[-1]._replace(offset=answer.offset)

@@ -111,6 +111,7 @@ class Controllers:
         """Return the namespaces where a list is refused, while all objects of another namespace are listed.
 
         Such a namespace is gone, or its Role is. Nothing is reconciled there, and the other namespaces are served.
+        If no namespace is listed completely, return none: then the operator is not ready.
         """
         listed = dict.fromkeys(self._namespaces, True)
         refused = set()
@@ -167,7 +168,7 @@ class Controllers:
         namespaces = {None, key.namespace}
         reflectors = [reflector for reflector in self._reflectors[key.kind] if reflector.namespace in namespaces]
         if not all(reflector.synced.is_set() for reflector in reflectors):
-            return RETRY_UNLISTED_SECONDS  # the controller would not see all objects that this one owns
+            return RETRY_UNLISTED_SECONDS  # the store may lack objects that `key`'s object owns
         with self._measure_reconcile():
             return await self._controllers[key.kind].reconcile(key)
 

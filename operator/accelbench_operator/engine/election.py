@@ -62,12 +62,13 @@ class Lock(LeaseLock):  # type: ignore[misc]
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
         """Create the Lease; return False if the API server refuses."""
+        # The client's `update_lease` sends nothing: it returns a spec with the record's values.
         body = V1Lease(metadata=V1ObjectMeta(name=name), spec=self.update_lease(election_record))
         return await self._send_write(self.api_instance.create_namespaced_lease(namespace, body))
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
         """Write the Lease; return False if the API server refuses."""
-        lease = self.lease_reference
+        lease = self.lease_reference  # as the client's `get` has read it
         lease.spec = self.update_lease(updated_record, lease.spec)
         return await self._send_write(self.api_instance.replace_namespaced_lease(name, namespace, lease))
 

@@ -98,7 +98,8 @@ class KeyedQueue(Generic[Key]):
         self._push_count += 1
         heapq.heappush(self._heap, (due_at, self._push_count, key))
         if len(self._heap) > 2 * len(self._due_at) + HEAP_SLACK:
-            # Rebuild the heap without stale entries, which would otherwise stay in it until their time.
+            # Rebuild the heap without the entries of keys that became due earlier or were discarded: each would stay
+            # in the heap until its time.
             self._heap = [
                 (queued_due_at, number, queued_key)
                 for number, (queued_key, queued_due_at) in enumerate(self._due_at.items())
@@ -216,7 +217,7 @@ class KeyedQueue(Generic[Key]):
         return None
 
     def _choose_due(self) -> Key | None:
-        """Return the key to handle next, which is due and not in work; None if there is no such key."""
+        """Return the next due key of the group whose turn it is; None if no due key can be handled now."""
         for keys in self._due.values():
             for key in keys:
                 # Only one worker at a time may handle a key.

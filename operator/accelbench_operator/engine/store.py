@@ -32,7 +32,10 @@ class Store:
 
     @property
     def tick(self) -> int:
-        """Return the number of objects put as `fresh` so far; it dates the request of a list."""
+        """Return the number of objects put as `fresh` so far.
+
+        Read it before the request of a list, as the list's `since`.
+        """
         return self._ticks
 
     def put(self, stored: StoredObject, *, fresh: bool = False) -> None:
@@ -96,7 +99,7 @@ class Store:
         for name in stored_names:
             if name not in listed_names and self._fresh_at.get((kind, name), 0) <= since:
                 self.remove(kind, name)
-        # Forget the older ticks of this kind: its next list is newer than those objects.
+        # Forget the ticks of this kind up to `since`: a list that is requested later is newer than those objects.
         self._fresh_at = {
             (other_kind, name): tick
             for (other_kind, name), tick in self._fresh_at.items()

@@ -68,6 +68,7 @@ class Metric(Generic[T]):
         samples: dict[Labels, float] = {}
         for label_values, measured_object in labelled_objects:
             reading = self.read(measured_object)
+            # Only a metric with labels in `by` reads a mapping; any other reads one number.
             values = reading if isinstance(reading, Mapping) else {(): reading}
             for by_values, value in values.items():
                 if value is None:

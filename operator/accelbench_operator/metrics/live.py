@@ -140,8 +140,8 @@ class LiveCases:
         last_read_time = None
         while True:
             if last_read_time is not None:
-                # Ask for the lines since the last read line, in whole seconds, and for one second more: repeated lines
-                # do no harm. If `limitBytes` ended the request, older lines that it left out are never read. Later
+                # Ask for the lines since the last line that was read, in whole seconds, and for one second more: a
+                # repeated line does no harm. Older lines that `limitBytes` has cut off are never read, but later
                 # events correct the progress.
                 elapsed = self._api.clock() - last_read_time
                 query["sinceSeconds"] = math.ceil(elapsed.total_seconds()) + 1

@@ -203,7 +203,7 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
     try:
         # The operator writes the status and reads it elsewhere, so a damaged status is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
-        # The API server prunes unknown fields, but only with the CRD of this release.
+        # Refuse fields that a run may not set: the API server prunes them only with the CRD of this release.
         PodTemplate.model_validate(run.spec.pod_template)
         runner = choose_runner(run)
         profile = runner.profile
@@ -299,10 +299,10 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
     for case in plan.each_case():
         workload = catalogue.find(case.workload)
         parameters = catalogue.parse_parameters(workload, case.parameters)
-        # The pod's limit does not apply to a case that is only compiled.
-        is_compile_only = case.accelerator.target is not None and workload.has_shapes()
+        # A case that is only compiled needs no arrays if the workload declares their shapes.
+        needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
         try:
-            refusal = memory.refusal(workload, parameters, None if is_compile_only else limit)
+            refusal = memory.refusal(workload, parameters, None if needs_no_arrays else limit)
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
             cause = workload_checks.describe(error)
             yield Problem("spec.workload", f"{workload.name}: the workload's cost cannot be computed: {cause}")

@@ -137,7 +137,7 @@ class Applier:
         if action.uid in memory.deleted_jobs:
             return
         if action.result is not None and not await self._result_exists(action.result, run):
-            # The store was outdated: the next step decides again, without this result.
+            # The store was outdated. This removal makes the run due, so the next step decides without the result.
             self._store.remove(RESULT.name, (run.namespace, action.result))
             return
         await self._cluster.delete_job(run.namespace, action.name, action.uid)
@@ -204,7 +204,7 @@ class Applier:
         except ConflictError:
             existing = await self._cluster.get_claim_template(metadata["namespace"], metadata["name"])
             if existing is None:
-                return
+                return  # it was deleted after it had caused the conflict
             is_of_run = controller_uid(existing, RUN) == plan.metadata.uid
             if not is_of_run or not await is_as_created(self._cluster, CLAIM_TEMPLATE, template, existing):
                 raise ForeignObjectError(
@@ -275,7 +275,8 @@ class Applier:
                 outcome = await asyncio.to_thread(outcome_of, log)
                 is_unproven = isinstance(outcome, Result) and not has_digest_in_status(outcome, case, pod)
                 if is_unproven and not await self._pod_exists(pod, attempt.job):
-                    # The log was read by the name of the pod, which another pod may have had by then: ignore the log.
+                    # The log was read by the pod's name. The pod is gone, so another one with its name may have
+                    # written the log, and no digest proves the opposite: ignore the log.
                     outcome = outcome_of(None)
                 body = _result_body(outcome, plan, pod) if isinstance(outcome, Result) else None
             except ApiError:
@@ -352,6 +353,7 @@ class Applier:
         except (InvalidError, TooLargeError) as error:
             await self._note_failure(plan, case, job, result_refused(error.message))
         except ApiError as error:
+            # If the name is taken, no later try can succeed; `_note_failure` finds out if the result is this case's own.
             name_is_taken = isinstance(error, ConflictError) and await self._name_is_taken(plan, case)
             if not name_is_taken and not self._may_give_up(Wait.STORE_RESULT, plan, job):
                 raise
@@ -368,7 +370,7 @@ class Applier:
 
     @contextmanager
     def _record_obstacle(self, wait: Wait, plan: Plan, job: str) -> Iterator[None]:
-        """Record an error of the `with` block as an obstacle in this wait of the Job; clear that after a success."""
+        """Record an error of the `with` block as an obstacle in this wait of the Job; after a success, forget it."""
         run_uid = plan.metadata.uid
         try:
             yield

@@ -122,8 +122,8 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
     if job and job.is_suspended and not job.has_ended:
         # If a pod had started, the queue has evicted the Job: another pod will follow, and the case starts again.
         return _queued_state(job, plan, observed, now)
-    # The missing finalizer shows that the pod is of an earlier admission. Times do not: they are whole seconds, and
-    # the deletion time moves when the kubelet ends the pod.
+    # An untracked pod is of an earlier admission of the Job. Only its missing finalizer shows that, and not its times:
+    # they are whole seconds, and the deletion time moves when the kubelet ends the pod.
     if job and not job.has_ended and pod and pod.is_untracked:
         return _readmitted_state(attempt, job, pod, plan, observed, now)
     job_is_gone = job is None and bool(attempt.job_uid)  # the UID is recorded once the Job was observed
@@ -208,11 +208,12 @@ def _waiting_state(
 
 def _is_of_attempt(pod: ObservedPod, attempt: Attempt, plan: Plan, observed: Observed) -> bool:
     """Return True if the pod belongs to the Job of this attempt, or of an earlier attempt at the same case."""
-    # Labels prove nothing: anybody can set them, and the next attempt waits for each pod that counts.
+    # Labels are not compared: anybody can set them, and a pod of the attempt delays the next attempt.
     metadata = plan.metadata
     numbers = range(1, attempt.number + 1)
     names = (attempt_name(metadata.name, metadata.uid, attempt.case, number) for number in numbers)
-    # After a restart, the UIDs of earlier Jobs are unknown; the cluster deletes a pod whose owner does not exist.
+    # After a restart, the UIDs of earlier Jobs are unknown. Then the name is enough: if no Job has the UID that the pod
+    # names as its owner's, the cluster deletes the pod.
     known_uid = observed.own_jobs.get(pod.job)
     return pod.job in names and known_uid in {None, pod.job_uid}
 
@@ -225,8 +226,12 @@ def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
 
 
 def _events_to_read(job: ObservedJob | None, pod: ObservedPod | None, obstacle: Obstacle | None) -> EventsToRead | None:
-    """Return which Events may explain why the attempt does not start; None if its Job or pod explains it."""
-    if job is None or (pod and not gives_no_reason(pod)):
+    """Return which Events may explain why the attempt does not start; None if none needs to be read."""
+    if job is None:
+        # The API server's answer explains why there is no Job.
+        return None
+    pod_explains_wait = pod is not None and not gives_no_reason(pod)
+    if pod_explains_wait:
         return None
     # The obstacle records the first read of Events, and counts the reads.
     next_read = next_events_read(obstacle.since, obstacle.tries) if obstacle else None

@@ -76,6 +76,7 @@ def _read_outcome(
         failure = pod_interrupted(pod)
     else:
         failure = without_result(pod, headline.message if headline else "", log_state)
+    # Each reason counts towards one retry limit, or towards none.
     is_last_attempt = failure.reason.retry_limit not in retries
     if result is not None and (is_last_attempt or not was_interrupted):
         return _with_notes(result, *documents.problems)
@@ -97,7 +98,8 @@ def _read_outcome(
 def has_digest_in_status(result: Result, case: Case, pod: ObservedPod) -> bool:
     """Return True if the pod's termination message has the digest of this result, which `read_outcome` returned."""
     headline = read_headline(case, pod.message)
-    # If there is a headline, `read_outcome` returns a complete result only if the headline has its digest.
+    # If there is a headline with a digest, `read_outcome` takes a complete result only from the document with that
+    # digest, so it needs no comparison here.
     return result.complete and headline is not None and bool(headline.digest)
 
 
@@ -118,7 +120,7 @@ def _delivered_result(case: Case, headline: Headline | None, documents: LogDocum
     if headline is None:
         return _if_of_this_attempt(case, documents.latest("result"))
     if not headline.digest:
-        return None
+        return None  # the runner has printed no result
     return _if_of_this_attempt(case, documents.latest("result", headline.digest))
 
 

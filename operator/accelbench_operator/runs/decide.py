@@ -150,9 +150,10 @@ def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | Non
     # One of these attempts may have failed just now.
     stop = stop or _stop_after_missed_start(attempts.values())
     if stop is not None:
-        # A case between two attempts gets no further attempt.
         for attempt in list(attempts.values()):
-            if attempt.reason and not attempt.job and not attempt.finished:
+            is_between_attempts = attempt.reason and not attempt.job and not attempt.finished
+            if is_between_attempts:
+                # The run stops, so the case gets no further attempt.
                 attempts[attempt.case] = _as_last_attempt(attempt, now)
     elif not plan.policy.suspend:
         attempts |= _start_cases(plan, attempts, situation.measured_cases, observed, now)
@@ -205,6 +206,7 @@ class _Wait:
 def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Wait | None:
     """Return what the next attempt at the case waits for, if anything."""
     if attempt.job or attempt.finished:
+        # This attempt is in flight, or no attempt follows it.
         return None
     next_start = datetime.fromisoformat(attempt.not_before) if attempt.not_before else now
     if next_start > now:
@@ -249,10 +251,11 @@ def _advance(
         location = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
         attempt = attempt.model_copy(update={name: value for name, value in location.items() if value})
     if state is None:
+        # The attempt is not in flight.
         return attempt
     if state.failure:
         return _after_failure(attempt, state.failure, plan, stop, now)
-    can_be_discarded = state.phase is not AttemptPhase.OVER  # the result of one that is over is being read
+    can_be_discarded = state.phase is not AttemptPhase.OVER  # else its result is being read
     if can_be_discarded and stop and stop.discard_reason:
         detail = "the case in flight was discarded"
         if state.pending_reason:
@@ -347,7 +350,7 @@ def _actions(
     stop: Stop | None,
     now: datetime,
 ) -> tuple[Action, ...]:
-    """Return the actions for the attempts in flight.
+    """Return the next action for each attempt in flight that needs one.
 
     `recorded_attempts` are from the status before this decision.
     """
@@ -358,6 +361,7 @@ def _actions(
             continue
         state = states.get(attempt.case)
         if state and state.phase is AttemptPhase.OVER and state.failure is None:
+            # Nothing is retried once the run stops.
             actions.append(Collect(attempt, frozenset() if stop else _retries_left(attempt, plan)))
         elif state and state.suspected_failure:
             actions.append(ConfirmFailure(attempt, state.suspected_failure))
@@ -366,6 +370,7 @@ def _actions(
         elif state and state.events_to_read and now >= state.events_to_read.read_at:
             actions.append(ReadEvents(attempt, state.events_to_read))
         elif observed.job(attempt) is None and attempt.job_uid is None:
+            # No Job of this attempt was ever recorded. (If a recorded Job is gone, the attempt is OVER.)
             # A case without a recorded attempt has had no Job, so it can have no result.
             is_first = attempt.case not in recorded_cases
             actions.append(CreateJob(attempt.case, attempt.number, is_first=is_first))
@@ -377,7 +382,7 @@ def _unneeded_jobs(
 ) -> tuple[tuple[DeleteJob, ...], datetime | None]:
     """Return a deletion for each Job that is no longer needed, and when the next Job has to be deleted.
 
-    A Job that has ended is kept for a while if the log of its pod may be needed.
+    A failed Job, whose pod has a log that may explain the failure, is kept until `retention` is exceeded.
     """
     job_uids = {attempt.job: observed.job_uid(attempt) for attempt in attempts if _in_flight(attempt)}
     unneeded, failed = [], []
@@ -391,9 +396,10 @@ def _unneeded_jobs(
         elif job.has_ended:
             failed.append(job)
         elif not observed.has_only_ended_pods(job):
+            # No attempt in flight needs the pod that runs or may follow: it would only hold devices.
             unneeded.append(job)
         # Otherwise the Job controller is about to report the Job's end.
-    failed.sort(key=lambda job: (job.ended_at or job.created_at, job.key.name), reverse=True)
+    failed.sort(key=lambda job: (job.ended_at or job.created_at, job.key.name), reverse=True)  # newest first
     unneeded += failed[retention.failed_jobs :]
     next_deletion: datetime | None = None
     for job in failed[: retention.failed_jobs]:
@@ -406,7 +412,7 @@ def _unneeded_jobs(
 
 
 def _delete_job(job: ObservedJob, observed: Observed) -> DeleteJob:
-    """Return the deletion of a Job; if its case has a result, that must still be stored when the Job is deleted."""
+    """Return the deletion of a Job, with the name of its case's result, if any: without it, `apply` keeps the Job."""
     result = observed.results.get(job.case)
     return DeleteJob(job.key.name, job.key.uid, result.name if result else None)
 
@@ -415,7 +421,7 @@ def _decide_after_end(
     retention: RunRetention, status: BenchmarkRunStatus, observed: Observed, finish_time: datetime, now: datetime
 ) -> Decision:
     """Return the decision on a finished run: delete Jobs that are not needed, and the run after its time to live."""
-    deletions, next_deletion = _unneeded_jobs((), observed, retention, now)
+    deletions, next_deletion = _unneeded_jobs((), observed, retention, now)  # no attempt is in flight
     expires_at = finish_time + retention.ttl if retention.ttl is not None else None
     if expires_at is not None and now >= expires_at:
         return Decision(status, (*deletions, DeleteRun()))
@@ -433,7 +439,7 @@ def _start_active_time(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], 
 
 
 def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Add the time since the run became active to its total active time."""
+    """Add to the run's active time the time from its start, which the status records, to the end of the last pod."""
     if status.active_start_time is None:
         return status
     start = datetime.fromisoformat(status.active_start_time)

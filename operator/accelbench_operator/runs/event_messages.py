@@ -55,7 +55,7 @@ class EventMessages:
         return event.message if event else ""
 
     async def _read(self, namespace: str) -> Mapping[str, EventSummary]:
-        """Read the latest Event about each Job and pod of a namespace that is in the store, by UID."""
+        """Read the latest Event about each stored Job and pod of a namespace; return them by the object's UID."""
         uids = self._find_uids(namespace)
         events: dict[str, EventSummary] = {}
         count = 0

@@ -53,6 +53,7 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
         message = f"{after.headline}; {finished.message}" if after.headline else finished.message
         yield Transition("Normal" if has_succeeded else "Warning", finished.reason, message)
     elif old_reason != finished.reason and ConditionReason.SUSPENDED in {old_reason, finished.reason}:
+        # The run was suspended or resumed.
         yield Transition("Normal", finished.reason, finished.message)
 
 

@@ -56,9 +56,10 @@ of other cases away from a pod that has the term."""
 def pod_deadline_seconds(runner_limit_seconds: int, policy: RunPolicy) -> int:
     """Return the `activeDeadlineSeconds` of a pod, which count from its acceptance by a kubelet.
 
-    The deadline is for a pod that neither the runner nor the operator ends: it allows the longest wait for the
+    The deadline is for a pod that neither the runner nor the operator ends: it allows the wait for the
     container to start, and then the time limit of the runner.
     """
+    # The policy's limit of the wait may be increased while the pod waits, so the default counts if it is longer.
     waits = (Wait.START.default_limit, Wait.START.limit.maximum_time(policy))
     start_limit = max(wait for wait in waits if wait is not None)
     return int(start_limit.total_seconds()) + runner_limit_seconds
@@ -99,7 +100,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
     container["env"] = [*container["env"], {"name": "ACCELBENCH_IMAGE", "value": container["image"]}]
     for volume in template["spec"]["volumes"]:
         if volume["name"] in SCRATCH:
-            # With a limit of its own, a full volume is named in the kubelet's message, instead of the whole pod.
+            # A volume with a limit of its own is named in the kubelet's message when it is full, not only the pod.
             volume["emptyDir"] = {"sizeLimit": container["resources"]["limits"][STORAGE]}
     return {
         "apiVersion": "batch/v1",
@@ -176,7 +177,7 @@ def _runner_pod_template(case: Case, runner: UsedRunner, policy: RunPolicy, pod_
             "labels": {**pod_labels, **NO_ISTIO},
             "annotations": {
                 labels.CASE_ANNOTATION: case.to_json(),
-                "kubectl.kubernetes.io/default-container": CONTAINER,  # for kubectl logs, next to an injected one
+                "kubectl.kubernetes.io/default-container": CONTAINER,  # for kubectl logs, if a webhook injects another
                 **NO_ISTIO,
                 **NO_LINKERD,
                 **DO_NOT_EVICT,

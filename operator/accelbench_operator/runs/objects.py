@@ -124,7 +124,10 @@ class RunObjects:
         return tuple(latest.values())
 
     def _on_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Handle a change in the store; `before` is None for a new object, and `after` for a removed one."""
+        """Update what this object derives from the store, and call `on_start` if a runner's container has started.
+
+        `before` is None for a new object, and `after` for a removed one.
+        """
         changed = after or before
         if isinstance(changed, Summary):
             self._latest = None

@@ -168,7 +168,7 @@ def _suspended_since(metadata: Manifest, condition: Manifest, *, spec_suspends: 
     changed_at = parse_time(condition.get("lastTransitionTime"))
     if condition.get("status") == "True":
         return changed_at
-    # A Job that was created suspended has no such condition at first.
+    # A Job that was created suspended has no condition `Suspended` at first.
     was_created_suspended = spec_suspends and not changed_at
     return created_at(metadata) if was_created_suspended else None
 
@@ -210,8 +210,8 @@ def observe_pod(body: Manifest) -> ObservedPod:
         image=_image(body),
         waiting=describe(waiting),
         scheduled_at=parse_time(scheduling.get("lastTransitionTime")) if scheduling.get("status") == "True" else None,
-        still_running=_other_containers(status),
-        # The Job no longer counts such a pod; unless the Job has ended, another one replaces it.
+        still_running=_still_running(status),
+        # A pod that is being deleted and that its Job does not track is replaced by another, unless the Job has ended.
         is_untracked="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
     )
 
@@ -226,8 +226,8 @@ def _container_state(status: Manifest) -> Manifest:
     return _runner_container(status.get("containerStatuses")).get("state") or {}
 
 
-def _other_containers(status: Manifest) -> tuple[str, ...]:
-    """Return the names of other containers than the runner's that have not ended, at most `MAXIMUM_CONTAINERS`."""
+def _still_running(status: Manifest) -> tuple[str, ...]:
+    """Return the names of containers other than the runner's that have not ended, at most `MAXIMUM_CONTAINERS`."""
     names = (
         container["name"]
         for container in status.get("containerStatuses") or ()

@@ -185,7 +185,7 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None
     if reason == "SchedulingGated":
         return _sentence(Cause.GATED, pod=pod.key.name, cluster_message=message)
     if reason in IMAGE_REASONS:
-        # Without that beginning, the explanation does not change between a failed pull and the pause after it.
+        # Remove what the kubelet adds between two pulls, so that the explanation does not change with each pull.
         pull_message = BETWEEN_PULLS.sub("", pod.waiting)
         return _sentence(Cause.IMAGE, profile=profile, cluster_message=pull_message)
     if reason in CONFIGURATION_REASONS:

@@ -115,6 +115,7 @@ class Reconciler:
             return False
         if manifest["metadata"].get("deletionTimestamp"):
             self.deleted(key)
+            # While a finalizer keeps the run, its Jobs still have to be deleted.
             self._terminating.add(key)
             return self._objects.has_jobs(key)
         if is_idle(manifest) and not self._objects.has_jobs(key):
@@ -156,7 +157,8 @@ class Reconciler:
                 return 0.0  # the store lacked a result: the next step decides with it
         known.status = decision.status
         write_at = self._delay_write_until(known, now)
-        is_up_to_date = write_at is not None or await self._write_changes(key, known)
+        is_delayed = write_at is not None
+        is_up_to_date = is_delayed or await self._write_changes(key, known)
         if not is_up_to_date or (decision.actions and not known.is_confirmed):
             # The run may have changed: read it again before acting.
             self._known.drop(key.uid)
@@ -164,7 +166,7 @@ class Reconciler:
         try:
             await self._act(decision, plan, observed, key, known.version)
         except Exception:
-            # The queue retries after ever longer delays, so a deadline before that needs a step too.
+            # The queue retries after ever longer delays, so the time of the next step may come before the retry.
             if decision.requeue_at and decision.requeue_at > now:
                 self._requeue(key, (decision.requeue_at - now).total_seconds())
             raise
@@ -245,7 +247,10 @@ class Reconciler:
         return loaded
 
     def _delay_write_until(self, known: KnownRun, now: datetime) -> datetime | None:
-        """Return until when to delay the write of the status; None to write it now, or if it has not changed."""
+        """Return until when to delay the write of the status; None to write it now, or if it has not changed.
+
+        Progress that a restarted operator would derive again waits for `PROGRESS_DELAY`; other changes do not wait.
+        """
         if known.status == known.written_status or not differs_only_in_progress(known.written_status, known.status):
             known.unwritten_since = None
             return None
@@ -265,7 +270,7 @@ class Reconciler:
                 elif isinstance(action, DeleteRun):
                     # With the version, this fails if the run was just changed: its time to live may be longer now.
                     await self._cluster.delete_run(key.namespace, key.name, key.uid, version)
-                elif isinstance(plan, Plan):
+                elif isinstance(plan, Plan):  # always: without a plan, `decide` returns only deletions
                     await self._applier.apply(action, plan, observed)
             except Exception as error:  # noqa: BLE001 - raised below
                 # One case's error must not delay the other cases.
@@ -279,7 +284,7 @@ class Reconciler:
                 first_error = None
 
     def _is_of_this_operator(self, run: Manifest, uid: str) -> bool:
-        """Return True if the run has that UID and this operator's class."""
+        """Return True if the run has this operator's class, and is not another run that has got the name since."""
         has_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
         return bool(run["metadata"]["uid"] == uid and has_class)
 
@@ -332,7 +337,8 @@ class Reconciler:
         try:
             await self._put_status(key, known, known.foreign_fields, known.status)
         except (InvalidError, TooLargeError) as error:
-            # The CRD may be of another release and lack a field, or the status may be too large for the API server.
+            # The CRD may be of another release and lack a field, or the status may be too large for the API server:
+            # write less of it.
             await self._post_event(key, Transition("Warning", "StatusRefused", error.message))
             await self._put_status(key, known, {}, shortened_status(known.status))
         for _, attempt in newly_failed(before, known.status):
@@ -354,6 +360,7 @@ class Reconciler:
         known.status = status
         known.unwritten_since = None
         if finished_at(status):
+            # A finished run starts no further case, so its plan only takes memory.
             known.plan = FinishedRun(known.plan.retention)
         self._known.keep(key.uid, known)
 

@@ -82,7 +82,7 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
 def may_be_corrected(status: BenchmarkRunStatus, generation: int) -> bool:
     """Return True if the run was refused before it started, and its spec has changed since.
 
-    `rules.immutable_unless_refused` lets the spec of no other finished run change.
+    The CRD lets users correct a refused run that has not started (`rules.immutable_unless_refused`).
     """
     has_started = bool(status.attempts or status.measured_cases)
     return status.phase == ConditionReason.INVALID_SPEC and not has_started and status.observed_generation != generation
@@ -131,7 +131,7 @@ def _without_progress(attempt: Attempt) -> Attempt:
 
 
 def shortened_status(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
-    """Return a smaller status: without comparisons and headline, and with short messages."""
+    """Return a smaller status, for an API server that refuses this one: without comparisons, with short messages."""
     attempts = [
         attempt.model_copy(update={"message": _truncate(attempt.message, SHORT_MESSAGE)}) for attempt in status.attempts
     ]

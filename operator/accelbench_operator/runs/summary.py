@@ -239,7 +239,7 @@ def _summarize_comparison(comparison: Comparison) -> Comparison:
 def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSummary:
     """Return the summary of a variant.
 
-    Without `has_failed`, a failure only says that the compile target does not support the variant.
+    The `failure` of a variant that has not failed only says that the compile target does not support it.
     """
     reason = variant.failure.reason if variant.failure else None
     numbers: dict[str, float] = {}
