@@ -190,6 +190,7 @@ class Controllers:
         while True:
             await asyncio.sleep(MISSED_DELETIONS_SECONDS)
             for kind in self.kinds:
+                # An object that is created during the list may be missing in it, so only earlier keys are compared.
                 known_keys = [key for key in self.keys.values() if key.kind == kind.name]
                 existing_uids: set[str] = set()
                 try:

@@ -190,7 +190,7 @@ class KeyedQueue(Generic[Key]):
         return delay_seconds
 
     async def _next_due_key(self) -> Key | None:
-        """Wait for a due key and mark it as in work; return None once the queue ends."""
+        """Wait for a due key, and assign it to the worker that calls this; return None once the queue ends."""
         while not self._ending:
             seconds_until_due = self._collect_due()
             key = self._choose_due()

@@ -94,7 +94,7 @@ class Store:
 
         `since` is the `tick` of that request. `namespace` is the list's namespace; None stands for all.
         """
-        # A name is a tuple of namespace and name.
+        # `name` is a tuple of namespace and name.
         stored_names = [name for name in self._objects[kind] if namespace in {None, name[0]}]
         for name in stored_names:
             if name not in listed_names and self._fresh_at.get((kind, name), 0) <= since:

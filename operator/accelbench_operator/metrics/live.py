@@ -120,7 +120,7 @@ class LiveCases:
         key = pod.key
         running_case = self._find_case(pod)
         if running_case is None:
-            return
+            return  # the case has ended since its pod was selected
         self._cases[key.uid] = LiveCase(key.namespace, running_case.run, running_case.case)
         try:
             await self._apply_events(key, running_case.variants)

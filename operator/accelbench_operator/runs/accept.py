@@ -53,7 +53,7 @@ class RunRetention:
     failed_jobs: int = DEFAULT_POLICY.failed_jobs_history_limit
     """Maximum number of Jobs of cases without a valid result."""
     failed_jobs_time: timedelta = timedelta(seconds=DEFAULT_POLICY.failed_jobs_history_seconds)
-    """Time from the end of such a Job to its deletion."""
+    """Time from the end of a failed Job to its deletion."""
 
     @classmethod
     def of(cls, policy: RunPolicy) -> Self:
@@ -195,6 +195,7 @@ def accept(
     outcome = _plan_or_refuse(manifest, choose_runner)
     if isinstance(outcome, Plan):
         return outcome
+    # A refused run, too, is deleted after its time to live.
     return replace(outcome, retention=RunRetention.read(manifest))
 
 

@@ -280,7 +280,7 @@ class Applier:
                     outcome = outcome_of(None)
                 body = _result_body(outcome, plan, pod) if isinstance(outcome, Result) else None
             except ApiError:
-                raise
+                raise  # by `_pod_exists`: a later step collects the attempt again
             except Exception as error:
                 logger.exception("%s: the log of its pod cannot be read; the attempt fails", attempt.job)
                 outcome = log_unreadable(error)
@@ -353,7 +353,7 @@ class Applier:
         except (InvalidError, TooLargeError) as error:
             await self._note_failure(plan, case, job, result_refused(error.message))
         except ApiError as error:
-            # If the name is taken, no later try can succeed; `_note_failure` finds out if the result is this case's own.
+            # If the name is taken, no later try can succeed. `_note_failure` finds out if it is this case's result.
             name_is_taken = isinstance(error, ConflictError) and await self._name_is_taken(plan, case)
             if not name_is_taken and not self._may_give_up(Wait.STORE_RESULT, plan, job):
                 raise

@@ -46,7 +46,7 @@ class Observed:
     queues: Mapping[str, QueueReport] = field(default_factory=dict)
     """Reasons why queues do not admit Jobs, by the Job's name."""
     removals: Mapping[str, Removal] = field(default_factory=dict)
-    """Why the cluster ended pods that are deleted, by the name of their Job."""
+    """Why the cluster ended pods that have been deleted, by the name of their Job."""
     own_jobs: Mapping[str, str] = field(default_factory=dict)
     """UIDs of the Jobs that this process created or compared with what it would create, by name."""
 
@@ -198,9 +198,9 @@ def _waiting_state(
     suspected = start_deadline_exceeded(pending, limit) if now >= deadline else None
     # More time does not change what a LimitRange forbids, so this wait ends earlier.
     if wait is Wait.POD and obstacle and is_forbidden_by_limit_range(obstacle.message):
-        refused_at = obstacle.since + Wait.LIMIT_RANGE.default_limit
-        if refused_at < deadline:
-            deadline = refused_at
+        earlier_deadline = obstacle.since + Wait.LIMIT_RANGE.default_limit
+        if earlier_deadline < deadline:
+            deadline = earlier_deadline
             suspected = pod_refused(pending) if now >= deadline else None
     events = _events_to_read(job, pod, obstacle)
     return AttemptState(phase, deadline, suspected_failure=suspected, pending_reason=pending, events_to_read=events)
@@ -215,7 +215,8 @@ def _is_of_attempt(pod: ObservedPod, attempt: Attempt, plan: Plan, observed: Obs
     # After a restart, the UIDs of earlier Jobs are unknown. Then the name is enough: if no Job has the UID that the pod
     # names as its owner's, the cluster deletes the pod.
     known_uid = observed.own_jobs.get(pod.job)
-    return pod.job in names and known_uid in {None, pod.job_uid}
+    may_be_own_job = known_uid is None or known_uid == pod.job_uid
+    return pod.job in names and may_be_own_job
 
 
 def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:

@@ -160,7 +160,7 @@ def _result_of_kill(
 
 
 def _ran_overtime(pod: ObservedPod, case: Case) -> bool:
-    """Return True if the runner ended itself, or the kubelet ended its pod, because it had used all its time."""
+    """Return True if the runner used all its time, so that it ended itself or the kubelet ended its pod."""
     if pod.started_at is None or pod.ended_at is None:
         return False
     # The same node's clock has given both times.
@@ -217,6 +217,7 @@ def _describe_log(log: LogDocuments | None) -> str:
 
 def _remedy(problems: Sequence[str]) -> str:
     """Return a remedy for these problems of a log; empty if there is none."""
+    # These words are in the problems that `LogReader` reports.
     if any("truncated" in problem for problem in problems):
         return "Have the node's kubelet keep larger logs (containerLogMaxSize), or print less"
     if any("altered" in problem for problem in problems):

@@ -74,7 +74,7 @@ def decide(
         raise TypeError("a run that has not finished needs its plan")
     if isinstance(plan, Refused):
         refused = refused_status(plan.message, status, now, generation)
-        return _decide_after_end(plan.retention, refused, observed, now, now)
+        return _decide_after_end(plan.retention, refused, observed, finish_time=now, now=now)
     situation = _assess(plan, status, observed, now)
     attempts, stop = _advance_all(situation)
     return _conclude(situation, attempts, stop)
@@ -388,7 +388,8 @@ def _unneeded_jobs(
     unneeded, failed = [], []
     for job in observed.jobs.values():
         # If the attempt has no UID yet, its Job may be this one or somebody else's: `apply` finds out.
-        if job.key.name in job_uids and job_uids[job.key.name] in {job.key.uid, None}:
+        may_be_in_flight = job.key.name in job_uids and job_uids[job.key.name] in {job.key.uid, None}
+        if may_be_in_flight:
             continue
         result = observed.results.get(job.case)
         if result is not None and not result.log_is_needed:

@@ -45,7 +45,7 @@ class RunObjects:
         self.store = store
         self._on_start = on_start
         self._removals: dict[Name, Removal] = {}
-        """Why the cluster ended pods that are deleted, by namespace and name of their Job."""
+        """Why the cluster ended pods that have been deleted, by namespace and name of their Job."""
         self._latest: _LatestResults | None = None
         store.subscribe(self._on_change)
 

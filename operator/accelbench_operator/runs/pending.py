@@ -205,7 +205,8 @@ def _explain_preparing(script: ConfigMapKey | None, event_message: str) -> str:
 def _sentence(cause: Cause, *, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
     """Return the cause's sentence and a remedy.
 
-    `profile` and `facts` give the values of the placeholders in both. `advice` replaces the remedy of the cause.
+    `advice` replaces the remedy of the cause. `profile` and `facts` give the values of the placeholders in the sentence
+    and in the remedy.
     """
     if "cluster_message" in facts:
         facts["cluster_message"] = facts["cluster_message"].rstrip(". ")

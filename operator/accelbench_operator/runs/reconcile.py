@@ -140,7 +140,7 @@ class Reconciler:
         Return the seconds until the next step, if one is planned.
         """
         if key in self._idle and not self._objects.has_jobs(key):
-            return None
+            return None  # the run has finished, and its Jobs are deleted
         known = await self._load_run(key)
         if known is None:
             # The cluster deletes the objects that the run owns.

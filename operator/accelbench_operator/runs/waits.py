@@ -119,7 +119,7 @@ class Wait(Enum):
     STORE_RESULT = (
         "the API server, to accept a result that it refuses: a quota, an admission policy, an error",
         "its result cannot be stored",
-        # Somebody may raise the quota.
+        # Somebody may increase the quota.
         Limit(timedelta(minutes=30), tries=MINIMUM_TRIES),
         AttemptReason.RESULT_REFUSED,
         "Have that changed within 30 minutes; the Job keeps its log",
@@ -173,7 +173,7 @@ class Wait(Enum):
 
 
 def retry_delay(retries: int) -> timedelta:
-    """Return the pause before the next retry, after `retries` earlier ones."""
+    """Return the pause before the next retry, after `retries` earlier ones; it doubles with each, up to a maximum."""
     return min(FIRST_RETRY * (1 << retries), Wait.RETRY.default_limit)
 
 
