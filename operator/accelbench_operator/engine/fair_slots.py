@@ -16,7 +16,7 @@ class FairSlots(Generic[Group]):
         """Start with `count` free slots."""
         self._free = count
         self._waiting: dict[Group, deque[asyncio.Future[None]]] = {}
-        """Tasks that wait for a slot, by group; the group that was served last is at the end."""
+        """The futures of the tasks that wait for a slot, by group; the group that was served last is at the end."""
 
     @asynccontextmanager
     async def slot(self, group: Group) -> AsyncIterator[None]:
@@ -46,11 +46,11 @@ class FairSlots(Generic[Group]):
         """Hand a slot over to a waiting task of the next group; if no task waits, the slot becomes free."""
         while self._waiting:
             group = next(iter(self._waiting))
-            tasks = self._waiting.pop(group)
-            task = tasks.popleft()
-            if tasks:
-                self._waiting[group] = tasks  # at the end: the other groups come first
-            if not task.done():  # a cancelled task waits no more
-                task.set_result(None)
+            futures = self._waiting.pop(group)
+            handed_over = futures.popleft()
+            if futures:
+                self._waiting[group] = futures  # at the end: the other groups come first
+            if not handed_over.done():  # else its task was cancelled and waits no more
+                handed_over.set_result(None)
                 return
         self._free += 1

@@ -159,6 +159,7 @@ def _problem_after_end(attempt: Attempt, pod: ObservedPod | None, observed: Obse
 
 def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
     """Return when a pod that has not ended counts as lost."""
+    # The runner ends itself at its limit. A pod that waits is ended by the kubelet, at the pod's deadline.
     if pod.started_at:
         since, limit = pod.started_at, plan.runner_limit
     else:

@@ -21,7 +21,7 @@ DISRUPTION = "DisruptionTarget"
 NODE_SHUTDOWN = {"Terminated", "NodeShutdown", "Shutdown"}
 """Reasons of pods on a node that shuts down."""
 NODE_GONE = {"TerminationByKubelet", "DeletionByTaintManager", "DeletionByPodGC"}
-"""Reasons of that condition if the node shuts down, got a taint or is gone."""
+"""Reasons of the condition `DisruptionTarget` if the node shuts down, got a taint or is gone."""
 NEVER_STARTS = re.compile("exec format error|executable file not found|no such file or directory|permission denied")
 """Messages of container runtimes about an image that starts on no node of its kind."""
 
@@ -112,7 +112,7 @@ def removal_of(pod: ObservedPod) -> Removal | None:
     if reason is None:
         return None
     location = f" on node {pod.node}" if pod.node else ""
-    # The kubelet's message says more than the condition, such as which limit was exceeded.
+    # The kubelet's message says more than the condition: for example, which limit the pod exceeded.
     cause = f"{pod.pod_reason}: {pod.pod_message}" if pod.pod_message else pod.disruption
     return Removal(reason, f"pod {pod.key.name}{location}: {cause.rstrip('. ')}")
 
@@ -142,7 +142,8 @@ def pod_interrupted(pod: ObservedPod) -> AttemptFailure:
 def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFailure:
     """Return the failure of a pod that ended without a result.
 
-    `message` is the runner's own, from its termination message; `log_state` says why the log has no result.
+    `message` is the runner's error, from its pod's termination message; it may be empty. `log_state` says why the log
+    has no result.
     """
     log_command = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"
     if removal_of(pod) is not None:

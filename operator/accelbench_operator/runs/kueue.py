@@ -81,7 +81,7 @@ class Queues:
         namespace, since, now = job.key.namespace, job.suspended_since, self._clock()
         try:
             workload = (await self._workloads.get(namespace)).get(job.key.uid)
-            queue_names: tuple[str, ...] | None = None
+            queue_names: tuple[str, ...] | None = None  # not read
             if workload is None or workload.is_inadmissible:
                 # The LocalQueue that the Job names may not exist.
                 queue_names = await self._queue_names.get(namespace)
@@ -142,7 +142,7 @@ def _queue_name(job: ObservedJob) -> str:
 
 
 def _explain_missing_queue(job: ObservedJob, queue_names: Sequence[str]) -> str:
-    """Return a message that a suspended Job names no LocalQueue, or one that is not among `queue_names`."""
+    """Return a message about a suspended Job whose LocalQueue is not among `queue_names`, or that names none."""
     if not job.queue:
         return (
             f"Job {job.key.name} is suspended and names no queue: apply the run under another name with the label "
@@ -185,7 +185,7 @@ def _why_not_admitted_yet(workload: Manifest) -> str:
     reasons = []
     if eviction.get("status") == "True":
         reasons.append(f"Kueue took it back ({eviction['reason']}): {eviction['message']}")
-    # After an eviction, Kueue repeats its message in the condition QuotaReserved.
+    # After an eviction, Kueue repeats the message of the condition Evicted in the condition QuotaReserved.
     if reservation.get("status") == "False" and reservation["message"] != eviction.get("message"):
         reasons.append(reservation["message"])
     if reservation.get("status") == "True":

@@ -41,6 +41,7 @@ def _merge_value(key: str, base: Any, patch: Any) -> Any:
     if key == "containers":
         return [merge_pod_template(container, _find_named(patch, container["name"])) for container in base]
     if key == "resources":
+        # The limits of `base` equal its requests.
         return _guaranteed({**base["limits"], **_quantities(patch)}) | _device_claims(base, patch)
     if key in _MERGE_KEYS:
         return _merge_items(base, patch, _MERGE_KEYS[key], base_wins=is_protected)
