@@ -116,7 +116,7 @@ class Applier:
                 await self._read_events(action, plan)
 
     async def load_missing_results(self, plan: Plan, measured_cases: Iterable[str], observed: Observed) -> bool:
-        """Load results of measured cases that the store lacks; return True if there were any.
+        """Load results of measured cases that the store lacks; return True if at least one was loaded.
 
         Call this before a run finishes: the store may be behind the API server.
         """

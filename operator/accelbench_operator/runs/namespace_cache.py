@@ -43,6 +43,7 @@ class NamespaceCache(Generic[Answer]):
         self._clock = clock
         self._reads: dict[str, _Read[Answer]] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By namespace; a lock is dropped when no caller uses it."""
 
     async def get(self, namespace: str) -> Answer:
         """Return the answer about a namespace, cached or read anew; raise ApiError if the request failed."""
