@@ -440,7 +440,7 @@ def _start_active_time(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], 
 
 
 def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Add to the run's active time the time from its start, which the status records, to the end of the last pod."""
+    """Stop the run's active time: add what has passed since `active_start_time`, up to the last container's end."""
     if status.active_start_time is None:
         return status
     start = datetime.fromisoformat(status.active_start_time)

@@ -117,7 +117,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
             "backoffLimit": 0,
             "completions": 1,
             "parallelism": 1,
-            "podReplacementPolicy": "Failed",  # no second pod before the first has ended
+            "podReplacementPolicy": "Failed",  # replace a deleted pod only once it has ended
             # A Job without retries fails anyway; the rule changes only the reason of its Failed condition.
             "podFailurePolicy": {
                 "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]

@@ -81,7 +81,7 @@ class Queues:
         namespace, since, now = job.key.namespace, job.suspended_since, self._clock()
         try:
             workload = (await self._workloads.get(namespace)).get(job.key.uid)
-            queue_names: tuple[str, ...] | None = None  # not read
+            queue_names: tuple[str, ...] | None = None  # None: not read
             if workload is None or workload.is_inadmissible:
                 # The LocalQueue that the Job names may not exist.
                 queue_names = await self._queue_names.get(namespace)

@@ -38,7 +38,7 @@ def results_to_delete(
 ) -> tuple[Summary, ...]:
     """Return the results to delete, oldest first.
 
-    `in_progress` has the UIDs of runs that have not finished; their results are never deleted.
+    `in_progress` has the UIDs of runs that have not finished; their results count, but are never deleted.
     """
     newest_first = sorted(results, key=lambda result: (-result.created_timestamp, result.namespace, result.name))
     kept_per_case: Counter[tuple[str, str, str]] = Counter()

@@ -272,7 +272,7 @@ def _failed_checks(result: Result) -> tuple[str, ...]:
     counts = Counter(check.name for check in result.certificate.checks if check.outcome == "failed")
     names: list[str] = []
     for name, count in itertools.islice(counts.items(), MAXIMUM_CHECKS):
-        # A check fails at most once for each variant.
+        # A check fails at most once for each variant, but any program may have written the result.
         names += [shorten(name, MAXIMUM_NAME)] * min(count, MAXIMUM_VARIANTS)
     return tuple(names)
 
