@@ -60,8 +60,9 @@ def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
     """
     changes = []
     for key, results in side.results_by_case(*others).items():
-        margin = float(results[-1].case.measurement.equivalence_margin)
-        quantity: ComparedQuantity = "p50" if results[-1].protocol == "latency" else "median"
+        latest = results[-1]
+        margin = float(latest.case.measurement.equivalence_margin)
+        quantity: ComparedQuantity = "p50" if latest.protocol == "latency" else "median"
         for name in dict.fromkeys(variant.name for result in results for variant in result.variants):
             series = collect_sample(side, results, name, quantity)
             seconds = list(map(math.exp, series.result_logarithms))

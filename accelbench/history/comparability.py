@@ -134,7 +134,7 @@ class Difference:
         """Return True if results are only compared when the user allows this difference."""
         if self.group is None:
             return False
-        # A value that only one side of the comparison recorded may be the same on the other side.
+        # What only one side recorded may be the same on the other; but it matters if that side's own results differ.
         recorded_by_both = bool(self.before and self.after)
         return recorded_by_both or len(self.before) > 1 or len(self.after) > 1
 
@@ -166,6 +166,7 @@ def comparable_entries(result: Result) -> dict[str, str]:
     """Return the settings and fingerprint entries in which two results may differ, as text by name."""
     case = result.case
     settings = {"unit": result.unit}
+    # Four fields are left out of the case's settings, because the next lines add what they contain.
     settings |= _settings(case, {*NOT_COMPARED[Case], "parameters", "variants", "measurement", "accelerator"})
     settings |= _settings(case.measurement, NOT_COMPARED[CaseMeasurement])
     settings |= _settings(case.accelerator, NOT_COMPARED[CaseAccelerator])
@@ -217,9 +218,10 @@ def find_differences(before: Iterable[Result], after: Iterable[Result]) -> tuple
         before_values = _distinct_values(name, entry.absent, before_entries)
         after_values = _distinct_values(name, entry.absent, after_entries)
         has_different_values = len({*before_values, *after_values}) > 1
-        # A variant that only one side has is compared with nothing, so it is no difference.
-        is_one_sided = not (before_values and after_values) and entry.group not in {None, "variants"}
-        if has_different_values or is_one_sided:
+        lacks_a_side = not before_values or not after_values
+        # A variant that only one side has is compared with nothing, and an entry of the group None does not matter.
+        may_lack_a_side = entry.group in {None, "variants"}
+        if has_different_values or (lacks_a_side and not may_lack_a_side):
             unequal.append(Difference(name, entry.group, before_values, after_values))
     return sort_differences(unequal)
 
@@ -237,7 +239,7 @@ def sort_differences(differences: Iterable[Difference]) -> tuple[Difference, ...
     """Return the differences without duplicates: first those that prevent a comparison, last those that never can."""
 
     def rank(difference: Difference) -> int:
-        """Return 0 for a difference that prevents a comparison, 1 for one that could, 2 for one that never can."""
+        """Return 0 for a difference that prevents the comparison, 1 for one that not both sides recorded, 2 for others."""
         if difference.matters:
             return 0
         return 2 if difference.group is None else 1

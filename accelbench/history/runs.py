@@ -62,7 +62,7 @@ class VariantChange:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """Return the names of the failed checks that excluded results; empty if there is a verdict all the same."""
+        """Return the names of the failed checks that excluded results; empty if other results gave a verdict."""
         if self.verdict is not None:
             return ()
         return tuple(dict.fromkeys((*self.before.invalid, *self.after.invalid)))
@@ -95,6 +95,7 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunCompar
     Nothing is compared if a setting or the machine differs in a way that affects times, unless `allowed` contains the
     name or the group of this difference.
     """
+    # Each side needs the other one, because a parameter that either of them swept distinguishes cases.
     before_cases, after_cases = before.results_by_case(after), after.results_by_case(before)
     cases = [_CommonCase(key, before_cases[key], after_cases[key]) for key in before_cases if key in after_cases]
     all_differences = sort_differences(
@@ -146,8 +147,8 @@ def _variant_names(results: Iterable[Result]) -> tuple[str, ...]:
 def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: str) -> tuple[ComparedQuantity, ...]:
     """Return which statistics of a variant's times to compare: `median`, or `p50` and `p99`; perhaps `relative`.
 
-    `relative`, the variant's time divided by its baseline's, needs one result on each side, both with the same baseline
-    and with valid times of the variant and of the baseline.
+    `relative` is the variant's time divided by its baseline's. It needs a variant other than the baseline, and one
+    result on each side: both with the same baseline, and with valid times of the variant and of the baseline.
     """
     quantities: tuple[ComparedQuantity, ...] = ("median",)
     if all(result.protocol == "latency" for result in case.results):

@@ -101,7 +101,10 @@ class Sample:
 
     @property
     def seconds(self) -> float | None:
-        """Return the geometric mean over the results; None without results. For `relative`, it is a mean ratio."""
+        """Return the variant's time, the geometric mean over the results; None without results.
+
+        For `relative`, it is the time divided by the baseline's.
+        """
         return geometric_mean(map(math.exp, self.result_logarithms)) if self.logarithms_by_result else None
 
 
@@ -137,6 +140,7 @@ def collect_sample(side: Side, results: Sequence[Result], variant: str, quantity
         elif launch_logarithms := _launch_logarithms(variants, quantity):
             logarithms_by_result.append(launch_logarithms)
             started.append(result.started)
+            # A check of the variant None is one of the whole case. The verdict looks for checks of the variant `label`.
             relevant_checks = [check for check in result.certificate.checks if check.variant in {None, *names}]
             checks += [check.model_copy(update={"variant": label}) for check in relevant_checks]
         else:

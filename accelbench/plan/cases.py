@@ -103,6 +103,7 @@ def _combination(run: BenchmarkRun, index: int) -> tuple[dict[str, ParameterValu
     for axis in reversed(run.spec.sweep):
         index, position = divmod(index, len(axis.values))
         values.append(axis.values[position])
+    # What is left of the index is the target's, because targets vary slowest.
     names = [axis.name for axis in run.spec.sweep]
     targets = run.spec.accelerator.targets
     return dict(zip(names, reversed(values), strict=True)), targets[index] if targets else None

@@ -129,7 +129,7 @@ def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iter
 
 
 def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
-    """Return True if the toleration matches the taint; a toleration without a key or an effect matches any."""
+    """Return True if the toleration matches the taint. One without a key matches each key; without an effect, each."""
     matches_key = toleration.key in {None, taint.key}
     matches_value = toleration.operator == "Exists" or (toleration.value or "") == taint.value
     matches_effect = toleration.effect in {None, taint.effect}

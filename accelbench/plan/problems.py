@@ -19,7 +19,10 @@ from accelbench.workload import ProtocolName, Workload
 
 
 def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Return the problems of a run's spec. A script that is not on this machine is checked by the runner, not here."""
+    """Return the problems of a run's spec: those of its size and its targets or, without such problems, all others.
+
+    A script that is not on this machine is checked by the runner, not here.
+    """
     first_problems = (*_size_problems(run), *_unknown_targets(run))
     if first_problems:
         return first_problems
@@ -224,7 +227,7 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
                 yield Problem(path, f"{values}: {_pydantic_message(detail)}")
             continue
         if case.accelerator.target is not None:
-            continue
+            continue  # it is only compiled, so it has no protocol; `check_targets` checks the expectations
         try:
             protocol = catalogue.measure_of(workload, parameters, case.measurement.protocol).protocol
         except ValueError as error:

@@ -41,7 +41,7 @@ def describe_disturbed_rounds(result: Result) -> tuple[str, ...]:
     if result.quarantined:
         line = f"{_name_rounds(result.quarantined)} discarded for every variant."
         failed_names = {check.name for check in result.certificate.checks if check.outcome == "failed"}
-        # A failed check states the reason elsewhere in the report.
+        # If a check of disturbances failed, the report states the reason with that check.
         if failed_names.isdisjoint(ADVICE_BY_CHECK):
             line += f" {_first_reason(result.quarantined)}"
         lines.append(line)
@@ -113,7 +113,7 @@ def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
             target = figures.percent(float(measurement.target_relative_error))
             advice, field = "ask for a narrower interval", f"targetRelativeError: {target}"
         case _:
-            return
+            return  # interrupted, not finished, or too many failures: no setting would give more rounds
     yield f"{advice} (measurement.{field} here)"
 
 
@@ -121,5 +121,6 @@ def _is_undecided(comparison: Comparison) -> bool:
     """Return True if more rounds could give the comparison a verdict of `faster`, `slower` or `equivalent`."""
     if comparison.verdict is not None:
         return comparison.verdict == "inconclusive"
-    has_interval = comparison.speedup is not None
-    return has_interval and not comparison.noisy
+    # A speedup is estimated as soon as a round counts, even if the rounds are too few for an interval.
+    has_rounds = comparison.speedup is not None
+    return has_rounds and not comparison.noisy

@@ -40,7 +40,7 @@ def summary(result: Result) -> str:
 def only_needs_rounds(result: Result) -> bool:
     """Return True if no check failed, but some are untested, only because they need more rounds than were measured."""
     untested = _with_outcome(result, "untested")
-    if worst_outcome(result) != "untested" or not untested:
+    if worst_outcome(result) != "untested" or not untested:  # without any check, the worst outcome is `untested` too
         return False
     return all(minimum_rounds_of(check.name) > result.rounds for check in untested)
 

@@ -65,7 +65,10 @@ def _verdict_text(change: VariantChange) -> str:
 
 
 def _format_sample(change: VariantChange, sample: Sample, digits: int) -> str:
-    """Format a variant's time before or after, or its speedup over the baseline for `relative`."""
+    """Format a variant's time before or after the change or, for `relative`, its speedup over the baseline.
+
+    The text is empty without an interval, because the row then shows no speedup of the change either.
+    """
     if not change.interval or not sample.seconds:
         return ""
     if change.quantity == "relative":
@@ -195,9 +198,9 @@ def _describe_group(name: str, differences: Sequence[Difference]) -> str:
 
 
 def _describe_entry(difference: Difference, *, group: str) -> str:
-    """Describe a difference inside its group: `cpusUsed: 2 against 1`; without values that are long or more than one.
+    """Describe a difference inside its group: `cpusUsed: 2 against 1`, without the name if it is the group's.
 
-    The name is left out if it is the name of the group.
+    The values are left out unless each side has a single, short one.
     """
     before, after = difference.formatted
     name = "" if difference.name == group else difference.name

@@ -35,9 +35,9 @@ def tail(result: Result) -> Table | None:
 
 
 def first_calls(result: Result) -> Table | None:
-    """Return a table of the times of first calls, and after how many steps a variant makes up for a slower one.
+    """Return a table of the times of first calls, and of the steps after which faster steps make up for a slower one.
 
-    The table is None if neither these numbers of steps nor the times with a warm cache are known.
+    The table is None if neither a number of steps nor a time with a warm cache is known.
     """
     payback_by_variant = {
         comparison.variant: comparison.pays_back for comparison in result.comparisons if comparison.pays_back

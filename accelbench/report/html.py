@@ -89,7 +89,7 @@ class _CasePage:
     """Compute what the template shows of one case."""
 
     def __init__(self, identity: str, case: MeasuredCase, *, all_plots: bool) -> None:
-        """Keep the case, but remove numbers that failed checks made invalid.
+        """Keep the case, but without the times of variants that a failed check makes invalid.
 
         The ids of HTML elements begin with `identity`, because they must be unique on the page. Without `all_plots`,
         only the speedups are drawn.

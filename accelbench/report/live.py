@@ -383,7 +383,7 @@ def _mark(state: VariantState, progress: Progress) -> Text:
     if progress.running_variant == state.variant:
         return Text("●", style="bold cyan")
     if state.last_round == progress.round and progress.round:  # both are 0 before the first round
-        return Text("·", style="dim")  # the checks follow at the end of the round
+        return Text("·", style="dim")  # its checks follow at the end of the round
     return Text(" ")
 
 
@@ -428,7 +428,7 @@ def _status_line(progress: Progress, now: float, run_remaining: Remaining | None
     if is_in_round and active_states:  # each launch of this round advances the bar by a fraction of a round
         launches = sum(state.last_round == progress.round for state in active_states)
         completed_rounds += launches / len(active_states)
-    round_number = max(1, progress.round - progress.discarded_rounds)  # 0 before the first round
+    round_number = max(1, progress.round - progress.discarded_rounds)  # show 1 before the first round too
     rounds = f"round {round_number} of {measurement.rounds_min}"
     if measurement.rounds_max > measurement.rounds_min:
         rounds += f" to {measurement.rounds_max}"

@@ -141,7 +141,7 @@ def _state_after_round(state: VariantState, event: RoundFinished) -> VariantStat
 
 
 def remaining_time_of_case(progress: Progress, now: float) -> Remaining | None:
-    """Estimate how long a case takes until its minimum and its maximum rounds; None before the first launch ends."""
+    """Estimate the time until a case has its minimum or its maximum of rounds; None before the first launch ends."""
     durations = [seconds for state in progress.states for seconds in state.wall_seconds]
     if not durations:
         return None
@@ -161,16 +161,17 @@ def remaining_time_of_case(progress: Progress, now: float) -> Remaining | None:
     rounds_min, rounds_max = measurement.rounds_min, measurement.rounds_max
     if progress.case.accelerator.target is not None:
         rounds_min = rounds_max = 1  # a case for a target compiles each variant once
-    limit = max(0.0, measurement.time_limit_seconds - (now - progress.started))
+    until_limit = max(0.0, measurement.time_limit_seconds - (now - progress.started))
     minimum_seconds = current_round_seconds + round_seconds * max(0, rounds_min - started_rounds)
     maximum_seconds = current_round_seconds + round_seconds * max(0, rounds_max - started_rounds)
-    return Remaining(min(limit, minimum_seconds), min(limit, maximum_seconds))
+    return Remaining(min(until_limit, minimum_seconds), min(until_limit, maximum_seconds))
 
 
 def _remaining_launch_seconds(progress: Progress, now: float, expected_seconds: Mapping[str, float]) -> float:
     """Estimate the seconds until the launches of the current round have ended.
 
-    `expected_seconds` is the expected duration of a launch, by variant; variants that failed are not launched again.
+    `expected_seconds` is the expected duration of a launch, by variant. It lacks the variants that have failed, which
+    are not launched again.
     """
     unfinished = [state.variant for state in progress.states if state.last_round < progress.round]
     rest = sum(expected_seconds[variant] for variant in unfinished if variant in expected_seconds)

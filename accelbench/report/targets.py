@@ -113,7 +113,7 @@ def programs(results: Sequence[Result]) -> Table | None:
         texts = _NumberTexts(variant, compiled)
         contents = (texts.count("program_size"), texts.count("kernels"), texts.count("fusions"), collectives(variant))
         compiler = (compile_time(variant), texts.size("compile_peak_memory_bytes"))
-        if compiled.dispatched:  # PyTorch's operations are counted without a compiler, which took no time or memory
+        if compiled.dispatched:  # PyTorch's operations are counted without compiling, so there is no cost to show
             compiler = ("", "")
         rows.append((target, variant.name, *contents, *compiler))
     return make_table("The program, each instruction once, and what compiling took", columns, rows)
@@ -156,6 +156,7 @@ def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
     """Return notes on compiled programs: how numbers were estimated, and that nothing was timed."""
     programs = [compiled for result in results for compiled in result.compiled]
     notes = []
+    # DISPATCHED also says what an estimate is for the programs that PyTorch dispatched.
     if any(compiled.estimates and not compiled.dispatched for compiled in programs):
         notes.append(ESTIMATES)
     if any(compiled.dispatched for compiled in programs):

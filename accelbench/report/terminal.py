@@ -70,7 +70,7 @@ class TerminalReport:
     """Show one case's result in the width of the console."""
 
     def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
-        """Keep the result without the numbers that a failed check makes invalid."""
+        """Keep the result, but without the times of variants that a failed check makes invalid."""
         self.result = redact_invalid(result)
         self.expectations = expectations
 
@@ -223,7 +223,7 @@ class FittedTable:
         return table
 
     def _columns(self, *, draws_intervals: bool) -> list[_Column]:
-        """Return the columns of the table; if `draws_intervals`, add a column that draws the intervals."""
+        """Return the columns of the table; if `draws_intervals`, add one that draws them before the verdict."""
         columns = []
         for index, column in enumerate(self.table.columns):
             if draws_intervals and column.kind == "verdict":

@@ -306,6 +306,7 @@ def _verdict_text(result: Result, variant: VariantResult, comparison: Comparison
     if variant.failure is not None:
         return f"failed: {variant.failure.reason}"
     if variant.name == result.case.baseline:
+        # Without any check, the baseline only lacks the indispensable ones: nothing has rejected it.
         rejected = rejections(result, variant) if result.certificate.checks else ()
         return f"baseline, invalid: {', '.join(rejected)}" if rejected else "baseline"
     if comparison is None:
@@ -380,6 +381,7 @@ def _why_stopped(result: Result, stopped: StopReason) -> str:
     round_duration = ""
     if launched_rounds and total_seconds:
         round_duration = f" (about {figures.duration(total_seconds / launched_rounds)})"
+    # Observations have no intervals, so for them TARGET_MET only means the minimum number of rounds.
     return {
         StopReason.TARGET_MET: "" if result.observations else "target met",
         StopReason.MAXIMUM_ROUNDS_REACHED: "the maximum",
@@ -423,11 +425,12 @@ def _describe_rounds(result: Result) -> str:
 def time_notes(result: Result) -> tuple[str, ...]:
     """Return a note on what the times mean, and one on each speedup that is not the ratio of the printed times.
 
-    A variant's time is over all its rounds, but a speedup is over the rounds that both variants have. If these differ,
-    the note gives the times over the common rounds.
+    A variant's time is over all its rounds, but a speedup is only over the rounds that both variants have. If one of
+    the variants has other rounds too, the note gives both times over the common rounds.
     """
     if not any(variant.seconds for variant in result.variants):
         return ()
+    # A result that does not name its protocol is taken as `steady`.
     lines = [f"time per {result.unit}: {TIME.get(result.protocol or 'steady', TIME['steady'])}"]
     for comparison in result.comparisons:
         times = compared_seconds(result, comparison)

@@ -72,17 +72,19 @@ def _limit_outliers(logarithms: Sequence[float]) -> list[float]:
 
 
 def _find_best_segments(logarithms: Sequence[float]) -> list[list[int]]:
-    """Return the best division of the series into 1, 2, 3, ... segments: a list of the index after each segment.
+    """Return the best divisions of the series into 1, 2, 3, ... segments.
 
-    The best division has the smallest sum of squared deviations from the means of its segments.
+    A division is the list of the index after each segment. The best one has the smallest sum of squared deviations from
+    the means of its segments.
     """
     import numpy as np
     import ruptures
 
     search = ruptures.KernelCPD(kernel="linear", min_size=MINIMUM_SEGMENT).fit(np.array(logarithms).reshape(-1, 1))
-    maximum = min(MAXIMUM_CHANGE_POINTS, len(logarithms) // MINIMUM_SEGMENT - 1)
+    maximum_segments = len(logarithms) // MINIMUM_SEGMENT
+    maximum_change_points = min(MAXIMUM_CHANGE_POINTS, maximum_segments - 1)
     undivided = [len(logarithms)]
-    divided = [search.predict(n_bkps=change_points) for change_points in range(1, maximum + 1)]
+    divided = [search.predict(n_bkps=change_points) for change_points in range(1, maximum_change_points + 1)]
     return [undivided, *([int(end) for end in ends] for ends in divided)]
 
 

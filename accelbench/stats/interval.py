@@ -79,9 +79,11 @@ def student_interval(log_ratios: Sequence[float], alpha: float) -> Interval | No
 def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float) -> Interval | None:
     """Return Welch's interval on the speedup of a second run over a first; None with too few values or if too wide.
 
-    `before` and `after` are log-seconds of the launches of the two runs, whose variances may differ. If the values are
-    normal, the interval misses the speedup with probability `alpha` (Welch, Biometrika 34, 1947).
+    `before` and `after` are log-seconds of the two runs, one for each launch or for each result; their variances may
+    differ. If the values are normal, the interval misses the speedup with probability `alpha` (Welch, Biometrika 34,
+    1947).
     """
+    # One of the runs may have a single value: its variance is then taken from the other run.
     if not before or not after or max(len(before), len(after)) < MINIMUM_PAIRS:
         return None
     estimate = statistics.fmean(before) - statistics.fmean(after)

@@ -103,9 +103,9 @@ def _scaled_interval(
     count = len(extra_seconds)
     mean_extra = math.fsum(extra_seconds) / count
     mean_saved = math.fsum(saved_seconds) / count
-    # The interval has each N that Student's t does not reject: (mean extra - N mean saved)² <= t² times the variance of
-    # this mean. Sorted by powers of N, that is a N² - 2 b N + c <= 0. Each coefficient is a product of two means, minus
-    # t² times their covariance, which is `factor` times a sum of products of deviations.
+    # The interval has each number of steps N that Student's t does not reject: (mean extra - N mean saved)² <= t² times
+    # the variance of this mean. Sorted by powers of N, that is a N² - 2 b N + c <= 0. Each coefficient is a product of
+    # two means, minus t² times their covariance, which is `factor` times a sum of products of deviations.
     factor = student_quantile(1 - alpha / 2, count - 1) ** 2 / (count - 1) / count
     a = mean_saved**2 - factor * math.fsum((value - mean_saved) ** 2 for value in saved_seconds)
     products = [(x - mean_extra) * (y - mean_saved) for x, y in zip(extra_seconds, saved_seconds, strict=True)]
@@ -153,7 +153,10 @@ def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
 
 
 def may_never_pay_back(answer: Answer, lower: float | None, upper: float | None) -> bool:
-    """Return True if the interval, whose ends are in steps, has no upper end: then the variant may never pay back."""
+    """Return True if a variant with a slower first call may pay back late or never: its interval has no upper end.
+
+    The ends are in steps; both are None if the interval is empty.
+    """
     return answer in {"after", "never"} and lower is not None and upper is None
 
 
@@ -194,7 +197,7 @@ def _format_range(payback: PaybackEstimate) -> str:
     """Format the interval of steps as text after the estimate: ` (1,180 to 1,310)`, or ` or later` without an end."""
     if payback.upper is None:
         return " or later"
-    if payback.lower is None:
+    if payback.lower is None:  # not reached: an interval with an upper end has a lower one
         return ""
     low, high = _round_steps(payback.lower), _round_steps(payback.upper)
     return "" if low == high else f" ({low:,} to {high:,})"

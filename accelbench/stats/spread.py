@@ -61,10 +61,10 @@ def total(counts: Iterable[Outliers]) -> Outliers:
 
 
 def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
-    """Return the share of the variance of block times that is due to differences between launches; None if unknown.
+    """Return the share of the variance of block times that is due to differences between launches.
 
-    `launches` has the seconds per unit of each launch's blocks. The variances are of logarithms, from an analysis of
-    variance with launches as random effects.
+    It is None with too few launches or blocks, or if all times are equal. `launches` has the seconds per unit of each
+    launch's blocks. The variances are of logarithms, from an analysis of variance with launches as random effects.
     """
     logarithms = [[math.log(value) for value in blocks] for blocks in launches if blocks]
     launch_count, block_count = len(logarithms), sum(map(len, logarithms))

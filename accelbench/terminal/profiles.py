@@ -123,7 +123,10 @@ class ClusterMatches:
     """What the matches cannot show, a sentence each."""
 
     def of_profile(self, name: str) -> "ClusterMatches":
-        """Return the matches of one profile only; raises UnknownProfileError if there is no such profile."""
+        """Return the matches of one profile only, without the devices that no profile selects.
+
+        Raises UnknownProfileError if there is no such profile.
+        """
         wanted_profile = self.profiles.get(name)
         rows = tuple(row for row in self.rows if row.profile == wanted_profile)
         return replace(self, rows=rows, uncovered=())
@@ -256,7 +259,7 @@ def _overview_table(matches: ClusterMatches) -> Table:
 def _format_requests(profile: Profile) -> str:
     """Return the resources that a case of the profile requests, as a text such as `1 nvidia.com/gpu, 4 cpu`."""
     requests = profile_requests(profile)
-    devices = [name for name in requests if name == profile.resource]
+    devices = [name for name in requests if name == profile.resource]  # empty for a profile of CPUs or a DeviceClass
     texts = [format_amount(name, requests[name]) for name in (*devices, "cpu", "memory")]
     if profile.device_class:
         texts.insert(0, f"1 of {profile.device_class}")
@@ -282,7 +285,7 @@ def _nodes_table(profile: Profile, nodes: Sequence[NodeMatch]) -> Table:
     for match in nodes:
         if not match.fits:
             state = "does not fit"
-        elif match.reasons:
+        elif match.reasons:  # other pods occupy the node
             state = "fits, taken"
         else:
             state = "fits"
@@ -318,6 +321,7 @@ def print_profiles(
         if name:
             matches = matches.of_profile(name)
     except (ClusterError, InvalidProfilesError) as error:
+        # The text of an API server's error begins with the HTTP status, which its message leaves out.
         reason = error.message if isinstance(error, ClusterError) else error
         click.echo(f"error: {reason}", err=True)
         sys.exit(Exit.USAGE)

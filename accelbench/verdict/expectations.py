@@ -44,8 +44,9 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
         return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
     # None: the expectation is on an observation of the program, not on a number that accelbench measures.
     number = NUMBERS[expectation.metric] if expectation.metric else None
+    # The speedup and `paysBackSteps` are numbers of a comparison, which names its own failed checks.
     if number and number.compared:
-        return _evaluate_comparison(expectation, result)  # a comparison names its own failed checks
+        return _evaluate_comparison(expectation, result)
     measured_variants = {variant.name}
     if number and number.over_baseline:
         measured_variants.add(result.case.baseline)
@@ -64,7 +65,11 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
 
 
 def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
-    """Return the names of the checks that may fail without making the number wrong; none for an observation (None)."""
+    """Return the names of the checks whose failure leaves the number valid; none if `number` is None, an observation.
+
+    If other load does not change the number (`undisturbed`), these are the checks that detect such load, and the check
+    that tests the same number as the expectation. For any other number there are none.
+    """
     if number is None or not number.undisturbed:
         return frozenset()
     return disturbance_check_names() | {number.checked_by}
@@ -108,6 +113,7 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
         return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
     interval = _interval(comparison)
     if interval is None or comparison.verdict is None:
+        # More rounds could decide the comparison, but not with a failed baseline, which is not launched again.
         baseline_failed = any(variant.failure for variant in result.variants if variant.name == comparison.baseline)
         outcome: Outcome = "not-met" if baseline_failed else "undecided"
         return ExpectationOutcome(expectation, outcome, f"{_describe(expectation)}: {comparison.sentence}")
@@ -133,6 +139,7 @@ def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: s
     """Evaluate the number of steps after which a variant is ahead of the baseline; `payback` is None if unknown."""
     if payback is None:
         return ExpectationOutcome(expectation, "undecided", f"{_describe(expectation)}: not known.")
+    # An upper end: later steps are significantly slower, so the variant stays behind, whatever the bounds are.
     if payback.answer == "until" and payback.upper is not None:
         why = f"it is ahead until {figures.count(payback.steps or 0, unit)}, then behind for good"
         return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: not-met, {why}.", sound=True)
@@ -156,6 +163,7 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
         why = f"it is not a number: {observation.text}"
         return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.", sound=True)
     if expectation.equals is not None:
+        # Launches can report different values, and a truncated value gives None.
         equalities = {_is_equal(value.value, expectation.equals) for value in observation.values}
         outcome: Outcome = "undecided"
         if equalities == {True}:

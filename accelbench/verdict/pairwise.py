@@ -47,12 +47,15 @@ class MeasuredVariants:
 
     @cached_property
     def excused_checks(self) -> frozenset[str]:
-        """Return the names of the checks of the machine's load, whose failure does not make a variant invalid."""
+        """Return the names of the checks that fail because of other load on the machine, not because of a variant.
+
+        If disturbed rounds count (`noisy`), checks of all rounds of a case are among them.
+        """
         return noise_check_names() if self.noisy else disturbance_check_names()
 
     @cached_property
     def _certificate_for_verdict(self) -> Certificate:
-        """Return the certificate, without the checks of other load if rounds count that other load disturbed."""
+        """Return the certificate; if disturbed rounds count (`noisy`), without the checks in `excused_checks`."""
         if not self.noisy:
             return self.certificate
         checks = (check for check in self.certificate.checks if check.name not in self.excused_checks)

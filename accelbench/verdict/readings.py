@@ -178,11 +178,11 @@ def possible_steps(payback: Payback) -> tuple[float, float]:
     upper = math.inf if payback.upper is None else payback.upper
     match payback.answer:
         case "at-once":
-            # If the total times are equal only later, the variant is certainly ahead after the first step.
+            # The total times are never equal (None), or only after more than the first step.
             certainly_ahead = payback.lower is None or payback.lower > 1
             return (1, 1) if certainly_ahead else (1, upper)
         case "never":
-            # If there is an upper bound, the total times are equal only at the start, and the variant is behind later.
+            # If the interval is empty (None), or if it ends, the variant stays behind.
             may_pay_back = payback.lower is not None and payback.upper is None
             return (lower, math.inf) if may_pay_back else (math.inf, math.inf)
         case "until":

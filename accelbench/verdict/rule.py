@@ -89,17 +89,18 @@ def verdict_sentence(
             return f"{variant} takes {times} times as long as {baseline} {_format_bounds(inverse, confidence)}."
         case "equivalent":
             return f"{variant} is as fast as {baseline}, within {margin_text}: {speed} ({confidence})."
-        case "inconclusive" if interval.lower <= 1 <= interval.upper:
+        case "inconclusive" if interval.lower <= 1 <= interval.upper:  # the variant may be faster or slower
             return f"No verdict: {variant} is {speed} as {baseline} ({confidence})."
         case "inconclusive":
-            # Use more digits than `figures.between`, with which the ends and the margin may round to the same number.
+            # The variant is faster, or it is slower, but perhaps by less than the margin. Use more digits than
+            # `figures.between`, with which the ends and the margin may round to the same number.
             speed = f"{figures.interval(interval.lower, interval.upper)} times as fast"
             doubt = f"which may be less than the margin of {margin_text}"
             return f"No verdict: {variant} is {speed} as {baseline}, {doubt} ({confidence})."
 
 
 def too_few_sentence(interval: Interval, *, variant: str, baseline: str, rounds: int, rounds_min: int) -> str:
-    """Return the sentence of a comparison without a verdict, as `rounds` is less than the minimum `rounds_min`."""
+    """Return the sentence of a comparison that has no verdict because `rounds` is less than `rounds_min`."""
     speed = f"{figures.between(interval.lower, interval.upper)} times as fast"
     return f"No verdict after {rounds} of at least {rounds_min} rounds: {variant} is {speed} as {baseline}."
 

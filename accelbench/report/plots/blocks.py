@@ -41,7 +41,8 @@ def plot(
     rounds = sorted({launch.round for launches in timed.values() for launch in launches})
     logarithmic = any(max(values) > MAXIMUM_LINEAR_RATIO * min(values) for values in map(_values, timed.values()))
     launch_count = sum(len(launches) for launches in timed.values())
-    wide_maximum_dots = max(4, MAXIMUM_BLOCKS // launch_count)  # for one launch
+    # Of one launch; at least 4, because the narrow drawing has half as many, and `sample_indices` needs 2.
+    wide_maximum_dots = max(4, MAXIMUM_BLOCKS // launch_count)
 
     def make_figure(width: int) -> "Figure":
         """Draw the panels of the variants below each other, in a figure of this width in pixels."""
@@ -138,7 +139,7 @@ def _dot_coordinates(launch: LaunchSeries, left: int, maximum_dots: int) -> tupl
     """Return coordinates x and y with which one line draws a dot for each block of a launch.
 
     A dot is a piece of the line with no length and round ends; NaN makes a gap to the next piece. The launch is drawn
-    from x = `left` to `left` + 1.
+    from x = `left` to `left` + 1, with a margin of 0.06 at both ends.
     """
     xs, ys = [], []
     for index in sample_indices(launch.seconds, maximum_dots):

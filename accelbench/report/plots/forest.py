@@ -48,7 +48,7 @@ def plot(result: Result, name: str) -> Plot | None:
 
     def make_figure(width: int) -> "Figure":
         """Draw a row for each variant, with name, interval and verdict, in a figure of this width in pixels."""
-        # Heights and margins are in pixels. Texts are next to the intervals, or above them without enough space.
+        # Heights and margins are in pixels. Texts are next to the intervals or, if the width is too small, above them.
         stacked = names_width + findings_width > MAXIMUM_TEXT_SHARE * width
         left, right = (8, 8) if stacked else (names_width + 16, findings_width + 16)
         row_height = STACKED_ROW if stacked else ROW
