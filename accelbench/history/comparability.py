@@ -239,7 +239,7 @@ def sort_differences(differences: Iterable[Difference]) -> tuple[Difference, ...
     """Return the differences without duplicates: first those that prevent a comparison, last those that never can."""
 
     def rank(difference: Difference) -> int:
-        """Return 0 for a difference that prevents the comparison, 1 for one that not both sides recorded, 2 for others."""
+        """Return 0 for a difference that prevents a comparison, 1 for one that one side lacks, 2 for any other one."""
         if difference.matters:
             return 0
         return 2 if difference.group is None else 1

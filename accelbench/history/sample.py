@@ -116,7 +116,7 @@ def collect_sample(side: Side, results: Sequence[Result], variant: str, quantity
     """
     label = f"{variant}{' p99' if quantity == 'p99' else ''} in {side.name}"
     if quantity == "relative":
-        label += f", relative to {results[0].case.baseline},"
+        label += f", relative to {results[0].case.baseline},"  # the comma belongs before the sentence's verb
     logarithms_by_result: list[tuple[float, ...]] = []
     checks: list[Check] = []
     started: list[str] = []

@@ -156,6 +156,7 @@ def _check_spec(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
     problems += _check_variants(run, workload)
     for index, axis in enumerate(run.spec.sweep):
         problems += _check_axis(f"spec.sweep[{index}]", parameters, axis)
+    # Whoever plans the cases reports that there are too many: `case_indices` raises an error.
     if not problems and count_cases(run) <= MAXIMUM_CASES:
         problems += _check_cases(run, workload)
     return problems

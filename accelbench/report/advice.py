@@ -83,6 +83,7 @@ def _advice_on_restless_launches(result: Result) -> Iterator[str]:
         return  # the report already gives advice with each failed check
     restless_variants = [variant.name for variant in result.variants if is_restless(variant, result)]
     if restless_variants:
+        # Although that check did not fail, other work on the machine is a likely cause.
         advice = shared_device.CHECK.advice(result.fingerprint)
         yield f"launches of {figures.join_names(restless_variants)} are not alike: {advice}"
 

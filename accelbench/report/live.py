@@ -156,7 +156,7 @@ class Lines:
         return failure_text(event.failure, self._case) if event.failure else self._success
 
     def _finish_round(self, event: RoundFinished) -> None:
-        """Print why a round was disturbed, if it was; if the round counts, print all times so far."""
+        """Print why a round was disturbed, if it was; if it counts (is not quarantined), print all times so far."""
         for line in self._disturbance_lines(event):
             self._print(line)
         if not event.quarantined:
@@ -221,6 +221,7 @@ class LiveTable:
         self._progress: Progress | None = None
         self._case_number, self._case_count = 1, 1
         self._case_durations: list[float] = []
+        # Without rich's thread for refreshing, because drawing could disturb timed blocks (see `tick`).
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._draw)
 
     def start_case(self, case: Case, case_number: int, case_count: int) -> None:
@@ -388,7 +389,7 @@ def _mark(state: VariantState, progress: Progress) -> Text:
 
 
 def _finding(state: VariantState, progress: Progress) -> Text:
-    """Return what is known of a variant: its failure, its speedup so far, or `baseline`; empty before that."""
+    """Return what is known of a variant: its failure, its speedup so far, or `baseline`; empty if nothing is known."""
     if state.failure is not None:
         return Text(failure_text(state.failure, progress.case), style=BAD)
     if state.variant == progress.case.baseline:

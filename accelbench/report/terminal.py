@@ -223,7 +223,7 @@ class FittedTable:
         return table
 
     def _columns(self, *, draws_intervals: bool) -> list[_Column]:
-        """Return the columns of the table; if `draws_intervals`, add one that draws them before the verdict."""
+        """Return the columns of the table; if `draws_intervals`, a column of drawings precedes the verdict."""
         columns = []
         for index, column in enumerate(self.table.columns):
             if draws_intervals and column.kind == "verdict":
@@ -296,7 +296,7 @@ def _notes(result: Result) -> Iterable[RenderableType]:
 
 
 def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[RenderableType]:
-    """Yield a line for each expectation, with a mark that says whether it was met."""
+    """Yield a line for each expectation, with the mark `✗` unless it was met."""
     for outcome in outcomes:
         mark, style = ("✓", "green") if outcome.outcome == "met" else ("✗", BAD)
         yield Text(f"{mark} {outcome.sentence}", style=style)

@@ -92,7 +92,7 @@ def _choose_segments(logarithms: Sequence[float], candidates: list[list[int]]) -
     """Return the division with the most change points that the data justify.
 
     A division with more change points is justified if they reduce the sum of squared residuals by more than a penalty
-    for each. `candidates[k]` is the division with k change points: the index after each segment.
+    for each additional one. `candidates[k]` is the division with k change points: the index after each segment.
     """
     chosen, chosen_count = candidates[0], 0
     for count, candidate in enumerate(candidates[1:], start=1):

@@ -26,7 +26,7 @@ class Gap:
     launches_above: int
 
     def sentence(self, variant: str) -> str:
-        """Describe the gap: launches come in two groups or, if one group has at most a fifth, with exceptions."""
+        """Describe the gap: it separates two groups of launches or, if at most a fifth are on one side, exceptions."""
         total = self.launches_below + self.launches_above
         factor = f"{self.above / self.below:.3g}"
         smaller_group = min(self.launches_below, self.launches_above)
@@ -41,7 +41,7 @@ class Gap:
 
 
 def gap_limit(count: int) -> float:
-    """Return the 99th percentile of (widest gap / range) of `count` normal values.
+    """Return the 99th percentile of (widest gap / range) of `count` normally distributed values.
 
     The formula is fitted to simulated samples of 5 to 50 values.
     """

@@ -33,7 +33,7 @@ class Outliers:
 
 
 def find_outliers(values: Sequence[float]) -> Outliers:
-    """Count mild and severe outliers by Tukey's fences. Of normal values, about 7 in 1,000 are outliers."""
+    """Count mild and severe outliers by Tukey's fences. Of 1,000 normally distributed values, about 7 are outliers."""
     if len(values) < MINIMUM_VALUES:
         return Outliers(of=len(values))
     lower_quartile, _, upper_quartile = statistics.quantiles(values, n=4, method="inclusive")

@@ -55,6 +55,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     failed_checks = [name for name in all_failed if name not in ignorable_checks]
     if failed_checks:
         names = ", ".join(dict.fromkeys(failed_checks))
+        # If noise was accepted, other load leaves the expectation undecided. Any other failed check makes it not met.
         only_noise = result.noisy and disturbance_check_names().issuperset(failed_checks)
         outcome: Outcome = "undecided" if only_noise else "not-met"
         why = "measured next to other load" if only_noise else "its measurement is invalid"
@@ -92,6 +93,7 @@ def _evaluate_number(
     if number.over_baseline and baseline and baseline.failure:
         why = f"the baseline failed in round {baseline.failure.round} ({baseline.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
+    # A number that no load changes (`undisturbed`) needs no minimum of rounds.
     if not number.undisturbed and (too_few := _undecided_if_too_few_rounds(expectation, result)):
         return too_few
     reading = read(number.name, result, variant)
