@@ -92,7 +92,7 @@ def speedup(value: float, digits: int = _DIGITS[0]) -> str:
     """Format a ratio as a speedup: `26.1x`. Near 1 it has more digits: `0.998x`, `1.004x`."""
     is_near_one = 0.9 <= value < 1.1  # noqa: PLR2004
     if is_near_one:
-        # The same decimals below and above 1, and at least three of them; `digits` counts the 1 before the point too.
+        # Ratios below and above 1 have the same decimals, at least three: `digits` without the digit before the point.
         return f"{value:.{max(3, digits - 1)}f}x"
     return f"{significant(value, digits)}x"
 

@@ -48,7 +48,7 @@ def first_calls(result: Result) -> Table | None:
     for variant in view.baseline_first(result):
         if not variant.phases:
             continue
-        payback_cell = ""
+        payback_cell = ""  # empty for all variants if no number of steps is known, which removes the column
         if payback_by_variant and variant.name == result.case.baseline:
             payback_cell = "baseline"
         elif variant.name in payback_by_variant:

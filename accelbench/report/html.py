@@ -217,7 +217,7 @@ class _CasePage:
     def blocks_caption(self) -> str:
         """Return the caption of the plot of blocks: what a dot, a line and a shaded round mean."""
         unit = self.result.unit
-        if not self._series:
+        if not self._series:  # only the result is at hand, without the records of its launches
             return (
                 f"Seconds per {unit} of each launch, and a line from the 5 % to the 95 % quantile of its blocks."
                 " The blocks themselves are in the directory that `accelbench run --out` writes."

@@ -65,8 +65,8 @@ def _limit_outliers(logarithms: Sequence[float]) -> list[float]:
     """Limit each value to three standard deviations from the median of itself and two neighbours on either side."""
     medians = [statistics.median(logarithms[max(0, index - 2) : index + 3]) for index in range(len(logarithms))]
     residuals = [value - median for value, median in zip(logarithms, medians, strict=True)]
-    # The factor 1.4826 turns a median deviation of normal values into a standard deviation. The factor 0.8 is needed
-    # because each value is one of the five in its median, which makes residuals smaller.
+    # The factor 1.4826 turns a median deviation of normally distributed values into a standard deviation. The factor
+    # 0.8 is needed because each value is one of the five in its median, which makes residuals smaller.
     limit = 3 * 1.4826 * statistics.median(map(abs, residuals)) / 0.8
     return [median + max(-limit, min(limit, residual)) for median, residual in zip(medians, residuals, strict=True)]
 

@@ -64,6 +64,7 @@ def estimate_payback(
         return None
     mean_extra = math.fsum(extra_seconds) / len(extra_seconds)
     mean_saved = math.fsum(saved_seconds) / len(saved_seconds)
+    # A variant's first call takes extra seconds, and each later step saves seconds; either number may be negative.
     answer: Answer
     steps = None
     if mean_extra > 0 and mean_saved > 0:

@@ -30,7 +30,7 @@ class ExpectationOutcome:
 
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
     """Evaluate each expectation against the result; leave out those that name another target than the result's."""
-    targets = {None, result.case.accelerator.target}
+    targets = {None, result.case.accelerator.target}  # None: the expectation names no target, and holds for all
     return tuple(_evaluate(expectation, result) for expectation in expectations if expectation.target in targets)
 
 

@@ -97,7 +97,7 @@ def _compile_seconds(variant: VariantResult | None) -> LaunchRange | None:
 def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
     """Return the variant's compile time divided by the baseline's; None if either of them compiles nothing."""
     seconds, baseline_seconds = _compile_seconds(variant), _compile_seconds(_baseline(result))
-    if seconds is None or baseline_seconds is None or not baseline_seconds.minimum:
+    if seconds is None or baseline_seconds is None or not baseline_seconds.minimum:  # the minimum is a divisor
         return None
     times = f"{figures.seconds(seconds.typical)} over {figures.seconds(baseline_seconds.typical)}"
     return _read_ratio(seconds, baseline_seconds, times)

@@ -12,7 +12,7 @@ class NotComparableError(ValueError):
 
 
 def with_baseline(result: Result, baseline: str) -> Result:
-    """Compare the variants of a result with another baseline; raises NotComparableError if nothing can be compared.
+    """Return the result with its variants compared with another baseline; raises NotComparableError if it cannot be.
 
     The baseline is chosen after the measurement, so the intervals are wider: they hold for all pairs of variants.
     """
