@@ -213,10 +213,10 @@ def _describe_entry(difference: Difference, *, group: str) -> str:
 class ComparisonReport:
     """Show a comparison of runs on a terminal of 80 columns or more."""
 
-    def __init__(self, comparison: RunComparison, changes: Iterable[SeriesChange], notes: Iterable[str]) -> None:
-        """Keep what the report shows; `changes` are the change points of results over time."""
+    def __init__(self, comparison: RunComparison, series_changes: Iterable[SeriesChange], notes: Iterable[str]) -> None:
+        """Keep what the report shows; `series_changes` are the change points of each side's results over time."""
         self.comparison = comparison
-        self.changes = tuple(changes)
+        self.series_changes = tuple(series_changes)
         self.notes = tuple(notes)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -232,7 +232,7 @@ class ComparisonReport:
                 yield Padding(terminal.FittedTable(table), (1, 0, 0, 0))
         if sizes := sample_sizes(self.comparison):
             yield Text(f"\n{sizes}", style="dim")
-        if self.changes or self.notes or self.comparison.unmatched:
+        if self.series_changes or self.notes or self.comparison.unmatched:
             yield Text()
-        yield from (Text(change.sentence) for change in self.changes)
+        yield from (Text(change.sentence) for change in self.series_changes)
         yield from (Text(f"note: {note}", style="dim") for note in (*self.notes, *self.comparison.unmatched))

@@ -141,7 +141,7 @@ def _phases(result: Result) -> Iterable[RenderableType]:
 
 def _with_short_heading(column: TableColumn) -> TableColumn:
     """Return the column with a line break in a long heading, so that the table of phases fits 80 characters."""
-    if len(column.name) <= len("compile"):
+    if len(column.name) <= len("compile"):  # the longest heading that needs no break
         return column
     return replace(column, name=column.name.replace("-", "-\n"))
 
@@ -150,7 +150,8 @@ def _detail_tables(result: Result) -> Iterable[RenderableType]:
     """Yield the tables below the verdict: the slowest calls, first calls, and work."""
     for table in (details.tail(result), details.first_calls(result), details.work(result, brief=True)):
         if table is not None:
-            # Use the caption as the heading of the first column, because it would take another line above the table.
+            # Use the caption, without its part in parentheses, as the heading of the first column: above the table it
+            # would take another line.
             caption = table.caption.partition(" (")[0].lower()
             yield Padding(FittedTable(table, first_heading=caption), (0, 0, 1, 0))
 
@@ -316,7 +317,7 @@ def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> R
             compiled_cases.append((result, outcomes))
             continue
         if measured_reports:
-            measured_reports.append(Text())
+            measured_reports.append(Text())  # an empty line between two reports
         measured_reports.append(report(result, outcomes))
     if not compiled_cases:
         return Group(*measured_reports)

@@ -203,7 +203,7 @@ def _chip_count(topology: str) -> int:
 
 def _gpu_topology(count: int, chip: Chip) -> str:
     """Return the topology of `count` GPUs as the text SLICESxHOSTSxGPUS: one slice of as few hosts as possible."""
-    hosts = max(1, count // chip.per_host)
+    hosts = max(1, count // chip.per_host)  # fewer GPUs than a host has need one host too
     gpus_per_host = min(count, chip.per_host)
     return f"1x{hosts}x{gpus_per_host}"
 
