@@ -127,7 +127,7 @@ class Noisy(np.ndarray[Any, Any]):
         self.ulps = getattr(other, "ulps", 1.0)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
-        """Call `ufunc.method` in float64, then round the result as the policy does.
+        """Call `ufunc.method` in float64, then round the result to the policy's type, with noise if there is a salt.
 
         NumPy calls this in place of each ufunc of which an operand, or an array in `out`, is a `Noisy`.
         """
@@ -163,8 +163,8 @@ class Noisy(np.ndarray[Any, Any]):
     def round_constant(self, operand: Any) -> Any:
         """Return an operand, rounded if it is a Python float, as JAX rounds constants to the type of the array.
 
-        PyTorch does not round them, and noisy runs stand for it: they leave constants unchanged. Other operands are
-        returned unchanged, and so is all that is not computed in a narrow type.
+        Runs with noise leave constants unchanged, as PyTorch does, so both ways are among the runs. Nothing else is
+        rounded here, and nothing at all unless the policy's type is narrow.
         """
         if isinstance(operand, float) and self.precision in NARROW and not self.salt:
             return float(round_array(np.array(operand), self.precision))
@@ -197,7 +197,10 @@ class Noisy(np.ndarray[Any, Any]):
         return _view(rounded, self)
 
     def _round(self, array: Array, *, exact: bool) -> Array:
-        """Return numbers with noise, unless they are exact, and rounded if the policy's type is narrow."""
+        """Return results of an operation with noise, unless they are exact, and rounded if the policy's type is narrow.
+
+        A salt of 0 stands for no noise.
+        """
         if self.salt and not exact:
             with_noise = add_noise(array, self.salt, self.ulps * EPSILON[self.precision])
             array = np.where(_needs_rounding(array, self.precision), with_noise, array)

@@ -89,7 +89,7 @@ def _uncompared(reason: str) -> ParityReading:
 def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
     """Check launches that were not timed, as those of `accelbench check`; compare no times.
 
-    `parity` has this round's comparisons with the reference, by `ROUND/VARIANT`.
+    `parity` has the comparisons of the newest round's outputs with the reference, by `ROUND/VARIANT`.
     """
     successful = tuple(launch for launch in launches if launch.failure is None)
     rounds = len({launch.round for launch in launches})
@@ -215,7 +215,10 @@ class JudgedCase:
         return seconds
 
     def _measured_variants(self, quantity: Quantity | None = None) -> MeasuredVariants:
-        """Return the variants' times by `quantity`, ready to be compared; None is the one that decides the verdict."""
+        """Return the variants' times by `quantity`, ready to be compared.
+
+        A `quantity` of None stands for the one that decides the verdict.
+        """
         # With a single quantity, comparisons do not name it.
         named_quantity = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
         return MeasuredVariants(
@@ -234,12 +237,12 @@ class JudgedCase:
             yield from self._compare_with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by the other quantities, such as the 99th percentile."""
+        """Compare each variant with the baseline by the quantities that decide no verdict, as the 99th percentile."""
         for quantity in self.quantities[1:]:
             yield from self._compare_with_baseline(quantity)
 
     def _compare_with_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by `quantity`."""
+        """Compare each variant with the baseline by `quantity`; None stands for the one that decides the verdict."""
         baseline, measured = self.case.baseline, self._measured_variants(quantity)
         for variant in self.case.variants:
             if variant.name != baseline:
@@ -258,14 +261,14 @@ class JudgedCase:
 
     def stop_reason(self) -> StopReason | None:
         """Return why measuring may end now; None if another round is needed."""
-        if self.only_observes:
+        if self.only_observes:  # without times, the minimum of rounds is enough
             return StopReason.TARGET_MET if len(self.rounds) >= self.rule.rounds_min else None
         names = [variant.name for variant in self.case.variants]
         valid = [name for name in names if name not in self.failures and not self._is_rejected(name)]
         needed = min(2, len(names))  # a case may have a single variant
         if len(valid) < needed:
             return StopReason.NOTHING_TO_COMPARE
-        if self.split.all_disturbed:
+        if self.split.all_disturbed:  # no round counts yet
             return None
         rounds = len(self.rounds)
         is_narrow_enough = [

@@ -96,11 +96,11 @@ class CanonicalProgram:
         return self.form.apply(self.program.exact(arrays, units))
 
     def rounded(self, arrays: Arrays, units: int, precision: Precision) -> NamedArrays:
-        """Return the outputs that were computed in the policy's type, in canonical form; empty without any."""
+        """Return the outputs computed in the policy's type, in canonical form; empty if there are none."""
         outputs = self.program.rounded(arrays, units, precision)
         return self.form.apply(outputs) if outputs else {}
 
     def noisy(self, arrays: Arrays, units: int, precision: Precision, salt: int, ulps: float) -> NamedArrays:
-        """Return the outputs that were computed with noise in every operation, in canonical form; empty without any."""
+        """Return the outputs computed with noise in every operation, in canonical form; empty if there are none."""
         outputs = self.program.noisy(arrays, units, precision, salt, ulps)
         return self.form.apply(outputs) if outputs else {}

@@ -60,7 +60,10 @@ class ArrayComparison:
 
     @property
     def severity(self) -> tuple[bool, float, bool]:
-        """Return a sort key for the worst comparison: NaN or infinity, the largest `ratio`, one that was compared."""
+        """Return a sort key; the comparison with the largest key is the worst.
+
+        NaN or infinity is worse than any ratio. Of two equal ratios, that of an output that was compared is the worse.
+        """
         return (not self.finite, self.ratio, self.compared)
 
 
@@ -123,7 +126,9 @@ def _describe_non_finite(output: Array, expected: Expected, unexpected: Array, *
 
 
 def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> ArrayComparison:
-    """Compare each float with its tolerance, and medians of errors with theirs; report the worst of both.
+    """Compare each error with its tolerance, and the median error of each size class with the tolerance of medians.
+
+    The larger of the two ratios decides.
 
     `error` is the absolute error of each element of the flattened output; `after` says after how much work.
     """
@@ -135,10 +140,11 @@ def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> 
     off = ratios > 1
     count = int(off.sum())
     are_choices = count > 0 and _may_be_choices(error, off, expected)
-    worst = int(np.where(off, 0.0, ratios).argmax() if are_choices else ratios.argmax())  # choices are no errors
+    ratios_of_errors = np.where(off, 0.0, ratios) if are_choices else ratios  # choices are no errors
+    worst = int(ratios_of_errors.argmax())
     ratio = max(float(ratios[worst]), medians.ratio)
     less_exact = ratio > 1 and _is_less_exact(error, off | medians.off, expected)
-    # The largest error as a multiple of the rounding error, which results call a scale.
+    # Results call a rounding error a scale; this is the largest error in scales.
     scales = min(float(ratios.max()) * ELEMENT_LIMIT[expected.precision], MISMATCH)
     only_medians_are_off = ratios[worst] <= 1 < medians.ratio
     if only_medians_are_off:  # otherwise describe the worst element, which is easier to find
@@ -151,7 +157,7 @@ def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> 
 
 
 def _may_be_choices(error: Array, off: Array, expected: Expected) -> bool:
-    """Return True if the elements that are `off` may be right choices, as a run of the reference made some too.
+    """Return True if the elements that are `off` may be right choices, as perturbed runs of the reference make them.
 
     A correct program that rounds otherwise may choose the other of two almost equal numbers. It does so in few
     elements, and none is farther off than the farthest choice of the reference.
@@ -218,7 +224,7 @@ def _compare_medians(name: str, error: Array, expected: Expected, after: str) ->
 
 
 def _compare_integers(name: str, output: Array, error: Array, expected: Expected, after: str) -> ArrayComparison:
-    """Compare integers or booleans: they must equal the reference, except for choices as its own runs make them.
+    """Compare integers or booleans: they must equal the reference, except for a few choices as its own runs make them.
 
     `error` has the absolute error of each element of the flattened output; `after` says after how much work.
     """
@@ -237,9 +243,11 @@ def _compare_integers(name: str, output: Array, error: Array, expected: Expected
     is_known_choice = np.zeros(size, bool)  # a run of the reference returned the same integer there
     is_known_choice[choices.positions[flat[choices.positions] == choices.values]] = True
     new_count = int((off & ~is_known_choice).sum())
+    # Among many integers, of which a run changed any, one more than the expected choices is allowed.
     maximum_new = choices.maximum_new + int(choices.most_changed > 0 and size >= MANY_ELEMENTS)
     maximum = max(MAXIMUM_CHOOSING_SHARE * size, UNSEEN_CHOICES_FACTOR * choices.most_changed)
-    if new_count <= maximum_new and count <= maximum and float(error.max()) <= choices.farthest:
+    are_few = new_count <= maximum_new and count <= maximum
+    if are_few and float(error.max()) <= choices.farthest:
         detail = f"{_elements(count)} of {size:,} of {name} choose otherwise, as in runs of the reference{after}"
         return ArrayComparison(0.0, detail)
     worst = int(error.argmax())

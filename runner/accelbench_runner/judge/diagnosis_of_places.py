@@ -62,6 +62,7 @@ def _explain_slice(difference: Difference) -> str:
             right, tolerance = expected.take(positions, axis), tolerance.take(positions, axis)
         else:
             part = output.take(positions, axis)
+        # An empty slice would agree with anything.
         if shorter and Difference(difference.name, part, right, tolerance, difference.epsilon).is_corrected_by(part):
             longer_has = "the reference has" if expected_length > length else "it has"
             return (
@@ -85,12 +86,13 @@ def explain_layout(difference: Difference) -> str:
         if difference.is_corrected_by(np.transpose(output, axes)):
             is_matrix = output.ndim == 2  # noqa: PLR2004 - a matrix has one other order
             return "it is transposed" if is_matrix else f"its axes are exchanged: it is right in the order {axes}"
+    has_sign = output.dtype.kind in "if"  # signed integers and floats
     for axis in range(output.ndim):
         flipped = np.flip(output, axis)
         if difference.is_corrected_by(flipped):
             return f"it is in reverse order along axis {axis}: ascending on one side, descending on the other"
         flipped_with_right_signs = np.abs(flipped) * np.sign(difference.expected_floats)
-        if output.dtype.kind in "if" and difference.is_corrected_by(flipped_with_right_signs):
+        if has_sign and difference.is_corrected_by(flipped_with_right_signs):
             return (
                 f"it is in reverse order along axis {axis}, and differs by sign besides. If a vector's sign is free, "
                 f"as that of an eigenvector is, {advise_canonical('order and sign')}"
@@ -114,7 +116,7 @@ def explain_shift(difference: Difference) -> str:
             if difference.is_corrected_by(np.roll(difference.output, shift, axis)):
                 return f"it is rotated by one place along axis {axis}"
             wrong = difference.wrong[right_places]
-            if wrong.size < MINIMUM_OVERLAP or not wrong.any():
+            if wrong.size < MINIMUM_OVERLAP or not wrong.any():  # too few overlap, or none is wrong
                 continue
             distance = np.abs(difference.output[output_places] - difference.expected_floats[right_places])
             if np.all(distance <= difference.allowed[right_places]):
@@ -153,13 +155,13 @@ def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
 
 def explain_ties(difference: Difference) -> str:
     """Explain indices, as of argsort or argmax, that select values equal to those of the right indices; else empty."""
-    if not difference.holds_integers or difference.expected.dtype.kind == "b":
+    if not difference.holds_integers or difference.expected.dtype.kind == "b":  # booleans are no indices
         return ""
     for name, values in difference.inputs.items():
         for axis in range(values.ndim):
             selected = _select(values, difference.output, axis)
             right = _select(values, difference.expected, axis)
-            if selected is None or right is None:
+            if selected is None or right is None:  # these are no indices along the axis
                 continue
             if np.all(np.abs(selected - right) <= SLACK_ULPS * difference.epsilon * np.abs(right)):
                 equal = "equal" if np.array_equal(selected, right) else "equal but for rounding"
@@ -178,7 +180,7 @@ def _select(values: Array, indices: Array, axis: int) -> "Array | None":
     elif indices.ndim == values.ndim - 1:  # as argmax returns them
         indices = np.expand_dims(indices, axis)
     other_axes = [other for other in range(values.ndim) if other != axis]
-    if indices.ndim == 0:
+    if indices.ndim == 0:  # `take_along_axis` needs as many axes as `values` has
         indices = indices.reshape(1)
     if indices.ndim != values.ndim or any(indices.shape[other] != values.shape[other] for other in other_axes):
         return None
@@ -197,8 +199,9 @@ def explain_special_inputs(difference: Difference) -> str:
     if count > MAXIMUM_SPECIAL_SHARE * wrong.size:
         return ""
     for name, values in difference.inputs.items():
-        if values.shape != wrong.shape:
+        if values.shape != wrong.shape:  # its elements do not correspond to those of the output
             continue
+        # Try explanations from the narrowest to the widest: one value, equal extremes, a few values, any equal values.
         special = np.unique(values[wrong])  # NaN counts as one value
         has_special_value = special.size <= MAXIMUM_SPECIAL and _accounts_for(_is_among(values, special), wrong)
         if has_special_value and special.size == 1:
@@ -225,8 +228,8 @@ def _describe_special(name: str, values: Array, special: Array, count: int) -> s
     `values` are all numbers of the input.
     """
     named = " or ".join(f"{value:g}" if value else "exactly 0" for value in special).replace("nan", "NaN")
-    has_kinks = values.dtype.kind == "f" and not np.isnan(special).any()
-    return f"it differs only where {name} is {named}, in {count:,} elements{KINK if has_kinks else ''}"
+    may_have_kink = values.dtype.kind == "f" and not np.isnan(special).any()  # a function has no kink at NaN
+    return f"it differs only where {name} is {named}, in {count:,} elements{KINK if may_have_kink else ''}"
 
 
 def _ties_of_extremes(values: Array) -> Iterator[Array]:

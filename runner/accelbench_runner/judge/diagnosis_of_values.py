@@ -74,7 +74,7 @@ def explain_overflow(difference: Difference) -> str:
 def explain_sign(difference: Difference) -> str:
     """Explain numbers that are right but for their sign; empty if they are not."""
     output, expected = difference.output, difference.expected
-    if output.dtype.kind in "bu" or expected.dtype.kind in "bu":
+    if output.dtype.kind in "bu" or expected.dtype.kind in "bu":  # booleans and unsigned integers have no sign
         return ""
     if difference.is_corrected_by(-output):
         return "every number has the opposite sign"
@@ -94,6 +94,7 @@ def explain_phase(difference: Difference) -> str:
     An output holds complex numbers as pairs of real and imaginary part, along its last axis.
     """
     output, expected = difference.output.astype(np.float64), difference.expected_floats
+    # Only several numbers can vary, so from there on `expected` has a last axis.
     if difference.holds_integers or not difference.varies or expected.shape[-1] != 2:  # noqa: PLR2004 - real and imaginary
         return ""
     right_size = np.hypot(expected[..., :1], expected[..., 1:])
@@ -138,22 +139,22 @@ def explain_whole_numbers(difference: Difference) -> str:
     output, expected = difference.output.astype(np.float64), difference.expected_floats
     if difference.holds_integers or np.any(output != np.rint(output)) or np.all(expected == np.rint(expected)):
         return ""
-    if np.any(np.abs(output - expected) > 1):
+    if np.any(np.abs(output - expected) > 1):  # more than cutting or rounding moves a number
         return ""
     return "it holds whole numbers, where the reference has fractions: look for an integer type or an integer division"
 
 
 def explain_factor(difference: Difference) -> str:
-    """Explain numbers that are the right ones times the same factor; empty if they are not."""
+    """Explain an output whose numbers are all the right ones times one factor; empty if they are not."""
     output, expected = difference.output.astype(np.float64), difference.expected_floats
     sum_of_squares = float(np.sum(np.square(expected)))
-    if not 0 < sum_of_squares < math.inf:
+    if not 0 < sum_of_squares < math.inf:  # no factor can be fitted if all right numbers are 0, or squares overflow
         return ""
     factor = float(np.sum(output * expected)) / sum_of_squares  # the least-squares fit
     if not factor or not math.isfinite(factor) or not difference.is_corrected_by(output / factor):
         return ""
     cause = _cause_of_factor(abs(factor), difference)
-    # One number is always a multiple of another, so it needs a factor with a known cause.
+    # If there is one right number, or all are the same, a factor fits too easily: report it only with a usual cause.
     if cause is None and not difference.varies:
         return ""
     sentence = f"every number is {_format_factor(factor)} times the reference's"
@@ -205,9 +206,10 @@ def explain_offset(difference: Difference) -> str:
     """Explain numbers that are all off by the same amount; empty if they are not."""
     errors = difference.output.astype(np.float64) - difference.expected_floats
     offset = float(np.median(errors))
-    # A single number is always off by some amount. This explains it only if an integer is off by one.
-    is_trivial = errors.size == 1 and not (difference.holds_integers and abs(offset) == 1)
-    if not offset or is_trivial or not difference.is_corrected_by(difference.output - offset):
+    # A single number is always off by some amount, so the amount says something only if an integer is off by one.
+    is_off_by_one = difference.holds_integers and abs(offset) == 1
+    says_something = errors.size != 1 or is_off_by_one
+    if not offset or not says_something or not difference.is_corrected_by(difference.output - offset):
         return ""
     direction = "larger" if offset > 0 else "smaller"
     return f"every number is {direction} than the reference's by {abs(offset):.6g}"
@@ -290,6 +292,7 @@ def explain_equal_errors(difference: Difference) -> str:
     direction = "larger" if error > 0 else "smaller"
     count = f"{wrong_numbers.size:,} of {wrong.size:,} elements"
     sentence = f"it is {direction} by {abs(error):.6g} wherever it is wrong, in {count}"
+    # Only below 0 does rounding down give another integer than rounding to zero: one less.
     if np.all(np.maximum(wrong_numbers, right_numbers) <= 0) and abs(error) == 1:
         return f"{sentence}: one side rounds down, the other to zero (// and rounding_mode='trunc')"
     if np.all(np.sign(wrong_numbers) * np.sign(right_numbers) < 0):

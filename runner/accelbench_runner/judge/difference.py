@@ -48,6 +48,7 @@ class Difference:
             output = _as_float(self.output)
             distance = np.abs(output - self.expected_floats)
             is_same = (self.output == self.expected) | (np.isnan(output) & np.isnan(self.expected_floats))
+        # Written with `not <=`, because a distance of NaN is wrong, and no comparison with NaN is true.
         return np.asarray(~is_same & ~(distance <= self.allowed))
 
     @cached_property
@@ -57,7 +58,7 @@ class Difference:
         for array in (*self.inputs.values(), self.expected):
             for axis_count in range(1, min(array.ndim, 4) + 1):
                 lengths |= {prod(axis_lengths) for axis_lengths in combinations(array.shape, axis_count)}
-        return lengths - {0, 1}
+        return lengths - {0, 1}  # fewer than two terms are no sum
 
     @property
     def holds_integers(self) -> bool:

@@ -102,8 +102,9 @@ class Choices:
     def maximum_new(self) -> int:
         """Return how many elements a correct program may change that no run of the reference changed.
 
-        A program that adds in another order changes about as many integers as a run of the reference, but other ones.
-        By the Good-Turing estimate, a further run is expected to change `changed_once / runs` new elements.
+        This is the larger of two estimates. A program that adds in another order changes about as many integers as a
+        run of the reference, but other integers. By the Good-Turing estimate, a further run is expected to change
+        `changed_once / runs` new elements; `UNSEEN_CHOICES_FACTOR` times as many are allowed.
         """
         if not self.runs:
             return 0
@@ -132,8 +133,8 @@ class Expected:
     def resolution(self) -> Array:
         """Return for each float the relative error above which a comparison detects it, such as 0.01 for 1 %.
 
-        Floats whose relative error is infinite or unknown are left out. A float that is close to 0 by chance counts as
-        if it had the median size of the floats of like size.
+        Floats whose relative error is infinite or unknown are left out. A float that is smaller than the median of its
+        size class counts as if it had that median: it may be close to 0 by chance.
         """
         if not is_float(self.value):
             return np.zeros(0)
@@ -230,26 +231,27 @@ class DeviationStatistics:
     def _deviations(self, output: Array, part: slice, ulps: float) -> Array:
         """Return how far the elements `part` of a run's output are from the reference, divided by `ulps`.
 
-        The deviation of an element is 0 if it is not finite on either side.
+        The deviation of an element is 0 where the output or the reference is not finite.
         """
         difference = output.ravel()[part].astype(np.float64) - self.value.ravel()[part].astype(np.float64)
         deviations = np.abs(np.nan_to_num(difference, nan=0.0, posinf=0.0, neginf=0.0)) / ulps
         return deviations.astype(self._dtype)
 
     def end_series(self) -> None:
-        """End the current series of runs, and raise the rounding errors to those that the series shows.
+        """End the current series of runs, and increase rounding errors where the series shows larger ones.
 
-        A series shows the root mean square of an element's deviations, and at least the median of elements of like
-        size.
+        A series shows the root mean square of an element's deviations, but at least the median of the root mean squares
+        of elements of like size.
         """
-        if not self._runs_in_series:
+        if not self._runs_in_series:  # no run of the series returned this output, or it holds integers
             return
         root_of_runs = np.sqrt(self._runs_in_series)
         medians = class_medians(self._root_of_squares / root_of_runs, size_classes(self.value))
         for part in _parts(self.value.size):
             root_mean_squares = self._root_of_squares[part].astype(np.float64) / root_of_runs
             rounding_error = np.maximum(root_mean_squares, medians[part])
-            if self._runs_in_series - 1 >= MINIMUM_OTHER_RUNS:
+            other_runs = self._runs_in_series - 1  # a run is called an outlier by comparison with these
+            if other_runs >= MINIMUM_OTHER_RUNS:
                 rounding_error = self._limit_outliers(rounding_error, medians[part], part)
             self._rounding_error[part] = np.maximum(self._rounding_error[part], rounding_error)
         self._root_of_squares[...] = 0
@@ -257,16 +259,17 @@ class DeviationStatistics:
         self._runs_in_series = 0
 
     def _limit_outliers(self, rounding_error: Array, medians: Array, part: slice) -> Array:
-        """Return the rounding errors of the elements `part`, reduced where a run of the series is an outlier.
+        """Return the rounding errors of the elements `part`, reduced where a run has an outlier; count the outliers.
 
-        An outlier is a deviation beyond the tolerance that follows from the other runs: this run chose otherwise, such
-        as the other of two equal numbers. A correct program may return what either choice gives, but nothing far beyond
-        both, so the rounding error becomes only as large as the tolerance needs to reach the outlier. `medians` has the
-        median root mean square of elements of like size.
+        An outlier is a deviation beyond the tolerance that follows from the other runs of the series: one run chose
+        otherwise, for example the other of two equal numbers. A correct program may return what either choice gives,
+        but nothing far beyond both. So the rounding error becomes only so large that the tolerance reaches the outlier.
+        `medians` has the median root mean square of elements of like size.
         """
         root_of_squares = self._root_of_squares[part].astype(np.float64)
         largest = self._largest[part].astype(np.float64)
         other_runs = self._runs_in_series - 1
+        # Only the run with the largest deviation may be an outlier: without its square, those of the others are left.
         squares_of_others = np.maximum(np.square(root_of_squares) - np.square(largest), 0.0)
         rms_of_others = np.sqrt(squares_of_others / other_runs)
         own_rounding = OWN_ULPS[self._precision] * self._ulp(part)
@@ -281,9 +284,9 @@ class DeviationStatistics:
     def widen_for_sums(self, output_of_grown_inputs: Array, ulps: float, maximum_terms: int) -> None:
         """Increase the deviations of the current series for sums that round at every addition.
 
-        A reference may add pairwise, and a correct program one term after the other. The error of the latter grows with
-        the square root of the number n of terms. To find n: if all inputs grow together, a sum of n terms of one sign
-        changes sqrt(n) times as much as if they move at random, as those of the current series do.
+        A reference may add pairwise, and a correct program one term after the other. The error of adding one after the
+        other grows with the square root of the number n of terms. To find n: if all inputs grow together, a sum of n
+        terms of one sign changes sqrt(n) times as much as in the current series, where inputs move at random.
 
         Args:
             output_of_grown_inputs: The output of a run in which all inputs grew together.
@@ -295,6 +298,7 @@ class DeviationStatistics:
             common_deviations = self._deviations(output_of_grown_inputs, part, ulps)
             random_deviations = np.maximum(self._root_of_squares[part] / root_of_runs, SMALLEST[self._precision])
             root_of_terms = np.clip(common_deviations / random_deviations, 1.0, np.sqrt(maximum_terms))
+            # `end_series` divides by `root_of_runs`.
             growth = root_of_runs * SUM_ULPS[self._precision] * root_of_terms * self._ulp(part)
             self._root_of_squares[part] = np.hypot(self._root_of_squares[part], growth)
 
@@ -304,7 +308,10 @@ class DeviationStatistics:
         return np.asarray(EPSILON[self._precision] * np.where(np.isfinite(size), size, 0.0))
 
     def expected(self, widening: float) -> Expected:
-        """Return what a correct program may return; `widening` is a factor of the rounding errors of floats."""
+        """Return what a correct program may return; `widening` is a factor of the rounding errors of floats.
+
+        Call this once, after the last series: it overwrites the collected rounding errors instead of copying them.
+        """
         value, precision = self.value, self._precision
         if not is_float(value):
             return Expected(value, np.zeros(value.shape, np.float32), precision, self._integer_choices())

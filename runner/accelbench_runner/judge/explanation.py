@@ -41,7 +41,7 @@ def explain(request: JudgeRequest, outputs: NamedArrays, reference: Reference, w
     inputs = {**_inputs(request.case), **other_outputs}
     difference = _difference(name, outputs[name], reference, inputs)
     sentence, types = diagnose(difference), _describe_types(name, request.launches)
-    if types and overflowed_bits(difference):
+    if types and overflowed_bits(difference):  # then the narrow type is the cause
         return f"{types}, and {sentence}"
     return "; ".join(filter(None, (sentence, types)))
 
@@ -65,6 +65,7 @@ def _inputs(case: Case) -> dict[str, Array]:
 def _find_exchanged(outputs: NamedArrays, reference: Reference) -> str:
     """Return a sentence that names two outputs if each has the other's right numbers; empty if there are none."""
     for first, second in combinations(reference.values, 2):
+        # Outputs of unlike shapes are explained by their shapes, and empty outputs agree with anything.
         if outputs[first].shape != outputs[second].shape or not np.size(outputs[first]):
             continue
         is_wrong = any(_difference(name, outputs[name], reference, {}).wrong.any() for name in (first, second))

@@ -61,12 +61,12 @@ def find_hidden_errors(
             continue
         places = rng.choice(trial.output.size, min(SINGLE_ELEMENTS, trial.output.size), replace=False)
         unnoticed_count = sum(not trial.count_noticed(LARGEST_ERROR, place) for place in places)
-        noticed_everywhere = trial.count_noticed(LARGEST_ERROR)
-        if unnoticed_count == len(places) and not noticed_everywhere:
+        noticed_count = trial.count_noticed(LARGEST_ERROR)  # with every number of the output disturbed
+        if unnoticed_count == len(places) and not noticed_count:
             hidden_outputs.append(name)
             continue
         if trial.output.dtype.kind in "fc":
-            minimum_count = noticed_everywhere / 2  # a smaller error must show in half as many numbers
+            minimum_count = noticed_count / 2  # a smaller error must show in half as many numbers
             smallest_error = _smallest_noticed_error(trial, EPSILON[precision], minimum_count)
             smallest_noticed = max(smallest_noticed, smallest_error)
         if unnoticed_count:
@@ -113,10 +113,11 @@ class _Trial:
 def _smallest_noticed_error(trial: _Trial, epsilon: float, minimum_count: float) -> float:
     """Return the smallest error that shows in at least `minimum_count` numbers of the form, found by bisection.
 
-    Errors are shares of the output's root mean square, from `LARGEST_ERROR`, which shows in so many numbers, down to a
-    few `epsilon`, the rounding of the policy's type.
+    Errors are shares of the output's root mean square. They go from `LARGEST_ERROR`, which is known to show in enough
+    numbers, down to a few `epsilon`, the rounding of the policy's type.
     """
     errors = [LARGEST_ERROR]
+    # Another error is added as long as it is larger than `SMALLEST_ERROR_ULPS` times `epsilon`.
     while errors[-1] > SMALLEST_ERROR_ULPS * epsilon * STEP:
         errors.append(errors[-1] / STEP)
     noticed, unnoticed = 0, len(errors)  # indexes: of an error that is noticed, and of a smaller one that is not
@@ -164,8 +165,8 @@ def _disturb_integers(numbers: Array, values: Array, rng: np.random.Generator) -
     """
     if values.size == 1:  # there is no other value
         return np.asarray(~numbers if numbers.dtype.kind == "b" else numbers + 1)
-    # Among many numbers some stay as they are: if all of two labels were exchanged, only their names would change, and
-    # a form hides that rightly.
+    # Of several numbers, some stay as they are. If each were replaced, two labels would only exchange their names, and
+    # a form may hide that.
     minimum_shift = 1 if numbers.size == 1 else 0
     shifts = rng.integers(minimum_shift, values.size, numbers.shape)
     return np.asarray(values[(np.searchsorted(values, numbers) + shifts) % values.size])

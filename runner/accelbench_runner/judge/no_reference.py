@@ -51,7 +51,8 @@ def narrow_reference(case: Case, launches: Iterable[LaunchRecord], units: int) -
 
 def without_reference(case: Case, launches: Iterable[LaunchRecord], units: int, error: Exception) -> ParityReading:
     """Return the failed reading of outputs that cannot be compared, because computing the reference raised `error`."""
-    reason = str(error) if isinstance(error, RandomOutputsError) else script.format_error(error)
+    has_random_outputs = isinstance(error, RandomOutputsError)
+    reason = str(error) if has_random_outputs else script.format_error(error)
     if isinstance(error, CanonicalError):
         culprit = CANONICAL
         detail = f"{CANONICAL} cannot be used: {error}"
@@ -60,10 +61,10 @@ def without_reference(case: Case, launches: Iterable[LaunchRecord], units: int, 
         detail = f"{REFERENCE} cannot be used: {reason}"
     else:
         culprit = case.baseline
-        has_failed = any(launch.failure for launch in launches if launch.variant == culprit)
-        if isinstance(error, RandomOutputsError):
+        launch_has_failed = any(launch.failure for launch in launches if launch.variant == culprit)
+        if has_random_outputs:
             problem = reason
-        elif has_failed:
+        elif launch_has_failed:  # so float64 need not be the reason
             problem = f"it failed: {reason}"
         else:
             problem = f"it fails in float64 ({REMEDY}): {reason}"

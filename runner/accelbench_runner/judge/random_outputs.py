@@ -36,7 +36,7 @@ def read_random(request: JudgeRequest, launch: LaunchRecord, outputs: NamedArray
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
         return without_reference(request.case, request.launches, units, error)
     reading = _compare(request.case, as_real(outputs), expected, units)
-    # In float64 random outputs show no more, so that comparison is marked as not made.
+    # A run in float64 tells no more about random outputs, so its comparison is marked as not made.
     in_float64 = mismatch(units, "random outputs show no more in float64").model_copy(update={"compared": False})
     reading = reading.model_copy(update={"formula": in_float64})
     dependence = value_or_none(launch.facts.dependence)
@@ -77,7 +77,7 @@ def _compare(case: Case, outputs: NamedArrays, expected: Mapping[str, Distributi
             reading = mismatch(units, f"{name}: NaN or infinity")
             return reading.model_copy(update={"finite": False, "worst_array": name})
     workload = catalogue.find(case.workload)
-    only_shapes = ParityReading(
+    right_shapes = ParityReading(
         units=units,
         finite=True,
         worst_ratio=0.0,
@@ -87,16 +87,16 @@ def _compare(case: Case, outputs: NamedArrays, expected: Mapping[str, Distributi
         own_program="" if workload.has_reference() else case.baseline,
     )
     if declared_random_comparison(case) == "shapes":
-        return only_shapes
+        return right_shapes
     comparisons = {name: compare_moments(name, outputs[name], each) for name, each in expected.items()}
-    # Among equal ratios, an output that cannot be compared is the worst.
+    # Of outputs with the same ratio, one that cannot be compared is the worst.
     worst_name = max(comparisons, key=lambda name: (comparisons[name].ratio, not comparisons[name].compared))
     worst = comparisons[worst_name]
     detail = f"random outputs, compared by moments: {worst.detail}"
     if worst.ratio <= 1 and worst.compared:
         shift = max(each.detected_shift for each in expected.values())
         detail += f"; detects a shift by {shift:.2g} standard deviations"
-    return only_shapes.model_copy(
+    return right_shapes.model_copy(
         update={
             "worst_ratio": worst.ratio,
             "worst_array": worst_name,

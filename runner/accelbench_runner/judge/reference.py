@@ -187,7 +187,7 @@ def leaves_state_unchanged(state: NamedArrays, expected: Mapping[str, Expected])
 
 
 def counts_units(program: ReferenceProgram, start: Arrays, units: int, expected: Mapping[str, Expected]) -> bool:
-    """Return True if the outputs depend on the number of units of work: half of them do not give `expected`.
+    """Return True if the outputs depend on the number of units of work: half as many do not give `expected`.
 
     If they do not depend on it, outputs cannot show that a program did less work than it claims.
     """
@@ -228,7 +228,8 @@ def compute(
         # The first series: in the policy's type, from the given inputs and then from perturbed ones.
         is_rounded = _add_run(statistics, _attempt(partial(program.rounded, start, units, precision)))
         perturb = _find_accepted_perturbation(partial(program.exact, units=units), start, step)
-        for _ in range(runs // 2 - 1 if is_rounded else 0):
+        perturbed_runs = runs // 2 - 1 if is_rounded else 0  # the run from the given inputs is one of `runs // 2`
+        for _ in range(perturbed_runs):
             perturbed = round_arrays(perturb(start, step, step, rng), precision)
             _add_run(statistics, _attempt(partial(program.rounded, perturbed, units, precision)))
             del perturbed  # so that only one is in memory
@@ -245,7 +246,8 @@ def compute(
         # The third series: with noise in every operation.
         for index in range(runs // 2):
             perturbed = perturb(start, step, step, rng)
-            outputs = _attempt(partial(program.noisy, perturbed, units, precision, FIRST_SALT * (2 * index + 1), ulps))
+            salt = FIRST_SALT * (2 * index + 1)  # odd, because imaginary parts use salt + 1
+            outputs = _attempt(partial(program.noisy, perturbed, units, precision, salt, ulps))
             _add_run(statistics, outputs, ulps)
             del perturbed, outputs
         _end_series(statistics)
@@ -253,7 +255,7 @@ def compute(
 
 
 def _time_exact(program: ReferenceProgram, start: Arrays, units: int) -> tuple[dict[str, Array], float]:
-    """Return the program's outputs in float64 and the seconds of the run, its wall time or CPU time if that is less.
+    """Return the program's outputs in float64 and the seconds of the run, the smaller of its wall time and CPU time.
 
     CPU time alone would grow with the number of threads, and wall time alone with other load on the machine.
     """
@@ -287,7 +289,7 @@ def _affordable_runs(seconds: float) -> int:
 
 
 def _add_run(statistics: Mapping[str, DeviationStatistics], outputs: NamedArrays, ulps: float = 1.0) -> bool:
-    """Add the outputs of a run that was perturbed by `ulps` units in the last place; return False if it has none."""
+    """Add a run that was perturbed by `ulps` units in the last place; return False if it returned no outputs."""
     for name, output in _as_arrays(outputs).items():
         # Perturbed inputs may select another number of elements; such outputs cannot be compared.
         if output.shape == statistics[name].value.shape:
@@ -296,7 +298,7 @@ def _add_run(statistics: Mapping[str, DeviationStatistics], outputs: NamedArrays
 
 
 def _end_series(statistics: Mapping[str, DeviationStatistics]) -> None:
-    """End a series of runs that are perturbed in the same way, for all outputs."""
+    """End the current series, whose runs were perturbed in the same way, in the statistics of each output."""
     for each in statistics.values():
         each.end_series()
 
