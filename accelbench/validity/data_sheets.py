@@ -29,7 +29,8 @@ def _sheet(
 ) -> DataSheet:
     """Return a data sheet from TFLOP/s by type, the memory's GB/s and the last cache's MiB.
 
-    TFLOP/s are those of the matrix units, of other units for a type that these do not support; None if none does.
+    TFLOP/s are those of the matrix units. For a type that these do not support, they are those of other units; None if
+    no unit supports the type.
     """
     teraflops: dict[Precision, float | None] = {
         "float64": float64,

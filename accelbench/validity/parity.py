@@ -45,7 +45,8 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 def _is_also_less_exact_in_float64(case: Case, reading: ParityReading) -> bool:
     """Return True if the program is less exact in float64 too: then the reason is its algorithm, not a wrong kernel.
 
-    Its formula must be right, and its errors about as many times those of rounding (the scales) as in float64.
+    Its outputs in float64 must agree with the reference, and its error must be at most `MAXIMUM_GROWTH` times that in
+    float64; both are counted in scales, the errors that rounding makes.
     """
     if case.measurement.precision == "float64":
         return True

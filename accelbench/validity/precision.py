@@ -52,7 +52,8 @@ def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable):
         other_types = {name: share for name, share in arithmetic.types.items() if name not in STEP_TYPES[requested]}
-        if other_types.pop("float64", 0.0) > MAXIMUM_FLOAT64_SHARE:
+        float64_share = other_types.pop("float64", 0.0)  # of no other type is a small share allowed
+        if float64_share > MAXIMUM_FLOAT64_SHARE:
             return failed(f"the step computes in float64, {requested} was requested")
         if other_types:
             return failed(f"the step computes in {', '.join(sorted(other_types))}, {requested} was requested")

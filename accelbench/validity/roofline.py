@@ -56,6 +56,7 @@ def roofline_point(seconds: float, flops: float, bytes_moved: float, roof: Roof,
         needed_seconds["compute"] = flops / roof.flops_per_second
     if memory_applies and roof.bytes_per_second:
         needed_seconds["memory"] = bytes_moved / roof.bytes_per_second
+    # If one of the two limits applies and is unknown, so is the larger of both times.
     lacks_limit = (flops > 0 and "compute" not in needed_seconds) or (memory_applies and "memory" not in needed_seconds)
     bound: Bound | None = None
     if needed_seconds and not lacks_limit:

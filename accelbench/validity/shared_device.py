@@ -39,7 +39,9 @@ def neighbours_share(neighbours: Neighbours) -> float:
 def could_use_fewer_cpus(fingerprint: Mapping[str, str]) -> bool:
     """Return True if launches use all CPUs of a machine with several, so that some could be left to other work."""
     used, available = fingerprint.get("cpusUsed"), fingerprint.get("cpus")
-    return used == available and used not in {None, "1"}
+    uses_all = used is not None and used == available
+    has_several = available != "1"
+    return uses_all and has_several
 
 
 def _advice(fingerprint: Mapping[str, str]) -> str:
@@ -50,7 +52,7 @@ def _advice(fingerprint: Mapping[str, str]) -> str:
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if other processes used too much CPU time, or if there was one on the device."""
+    """Fail if other processes used too much CPU time, or if any was on the device."""
     neighbours = launch.facts.neighbours
     if isinstance(neighbours, Unreadable):
         return untested(neighbours)
@@ -63,7 +65,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         reading += f"; {device_processes} other process{plural} on the {platform.title}"
     if share > NEIGHBOURS.biases or device_processes:
         return failed(reading)
-    if platform.own_users and device_processes is None:
+    if platform.own_users and device_processes is None:  # others may have used the device unseen
         if isinstance(device, Unreadable):
             return untested(device)
         return untested(f"{reading}; {device.source} does not list the processes on the {platform.title}")

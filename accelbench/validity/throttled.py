@@ -76,7 +76,7 @@ def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
     yield _LostTime(steal, STEAL, f"Hypervisor steal: {percent(steal)}")
     for reason, share in (clock_shares(launch) or {}).items():
         if share > CLOCKS.widens:
-            judged_share = 0.0 if reason in OWN_LOAD_REASONS else share  # such as a power cap
+            judged_share = 0.0 if reason in OWN_LOAD_REASONS else share  # a power cap, for example, is only reported
             yield _LostTime(judged_share, CLOCKS, f"{reason} for {share:.0%} of the phase")
 
 
@@ -90,6 +90,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     if excesses:
         texts = [f"{lost_time.description} (limit {percent(lost_time.limit.biases)})" for lost_time in excesses]
         return failed("; ".join(texts))
+    # A device with its own users has its own clocks.
     if clock_shares(launch) is None and platforms.find(case.accelerator.platform).own_users:
         device = launch.facts.device_reading
         source = "the device" if isinstance(device, Unreadable) else device.source

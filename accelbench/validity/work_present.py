@@ -71,7 +71,7 @@ def _program_of(launch: LaunchRecord) -> _Program | None:
     arithmetic, units = launch.facts.arithmetic, launch.facts.units_per_call
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
         return None
-    written = arithmetic.written or arithmetic.run  # only those that run may be known
+    written = arithmetic.written or arithmetic.run  # if only the operations that run are known, they stand for both
     return _Program(launch.variant, written / units, arithmetic.run / units)
 
 
@@ -110,11 +110,14 @@ def _judge_shortfall(
         DROPPED: arithmetic.dropped,
         CONSTANT: arithmetic.constant,
     }
+    # If too few operations are left without those that the compiler removed for these reasons, the reasons explain it.
     if needed - sum(operations_by_reason.values()) < MINIMUM_LEFT_SHARE * needed:
         main_reason = max(operations_by_reason, key=lambda reason: operations_by_reason[reason])
         clause += f": {main_reason}"
         equal_variant = _find_equal_without_compiler(program, others)
         return untested(f"{clause}; {equal_variant} runs as much uncompiled") if equal_variant else failed(clause)
+    # Otherwise the compiler simplified arithmetic, or the program left work out. Believe the first if it runs not much
+    # less than the other variants, and its outputs on other inputs are right.
     largest_count = max((other.run for other in others), default=0.0)
     runs_as_much = bool(others) and program.run >= MINIMUM_COUNT_SHARE * largest_count
     if runs_as_much and depends_on_inputs.CHECK.evaluate(case, launch).outcome == "passed":
@@ -123,7 +126,7 @@ def _judge_shortfall(
 
 
 def _find_equal_without_compiler(program: _Program, others: Sequence[_Program]) -> str:
-    """Return the name of another variant that runs all operations as written, and not many more than `program`.
+    """Return the name of another variant that runs all its operations as written, and not many more than `program`.
 
     Such a variant shows that the work needs no more operations than `program` runs. Empty if there is none.
     """
@@ -137,13 +140,13 @@ def _find_equal_without_compiler(program: _Program, others: Sequence[_Program]) 
 def _count_doubt(program: _Program, flops: float | Unreadable, others: Sequence[_Program]) -> str:
     """Describe a doubt if a program runs far fewer or more operations than cost() or another variant; else empty.
 
-    Another variant counts if both its written operations and those that run differ as much: a compiler may leave less
-    of one program. `flops` is what cost() says.
+    Compared with another variant, the operations that are written and those that run must both differ by so much: a
+    compiler may leave less of one program. `flops` is what cost() says.
     """
     if not isinstance(flops, Unreadable) and program.run < MINIMUM_COUNT_SHARE * flops:
         return f"{percent(program.run / flops)} of what cost() says: a better algorithm, or work left out"
     for other in others:
-        if abs(program.written - other.written) < MINIMUM_OPERATIONS:
+        if abs(program.written - other.written) < MINIMUM_OPERATIONS:  # both are written alike
             continue
         ratios = (_ratio(program.written, other.written), _ratio(program.run, other.run))
         if max(ratios) < MINIMUM_COUNT_SHARE:
@@ -170,7 +173,7 @@ def _idle_doubt(launch: LaunchRecord) -> str:
 def _unit_doubt(launch: LaunchRecord) -> str:
     """Describe a doubt if a step claims several units of work and its outputs do not show how many; else empty.
 
-    There is none if operations are declared: `_judge_declared` expects those of all units.
+    There is no doubt if operations are declared, because `_judge_declared` expects those of all units.
     """
     units = launch.facts.units_per_step
     if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):

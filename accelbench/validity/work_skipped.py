@@ -64,7 +64,7 @@ def _judge_counts(dependence: Dependence) -> Finding:
     first = dependence.dispatched
     if not first and not any(dependence.again):
         return untested("a call runs no operation of its framework: what it does cannot be counted")
-    for repeated in (dependence.seen, *dependence.again[:1]):
+    for repeated in (dependence.seen, *dependence.again[:1]):  # the repetitions of a single call, as `first` is
         shortfall = "" if repeated is None else _describe_shortfall(first, repeated)
         if shortfall:
             return failed(f"a repeated call runs {shortfall}: it keeps results, or recognises its inputs")
@@ -86,7 +86,8 @@ def _describe_skipped_work(dependence: Dependence) -> str:
     busiest, least_busy = max(later_totals), min(later_totals)
     all_run_too_few = busiest < MINIMUM_BUSIEST_LATER_SHARE * first_total
     one_runs_too_few = least_busy < MINIMUM_LATER_SHARE * min(first_total, busiest)
-    if not first_total or all_run_too_few or one_runs_too_few:
+    first_runs_none = first_total == 0
+    if first_runs_none or all_run_too_few or one_runs_too_few:
         return f"{first_total} operations in a call, {', '.join(map(str, later_totals))} in those after it"
     first_products = {name: count for name, count in dependence.dispatched.items() if name in PRODUCTS}
     for before, after in pairwise(dependence.again):

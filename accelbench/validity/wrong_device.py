@@ -8,7 +8,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Fail a variant if one of its launches ran on a wrong platform; fail all (None) if their device models differ."""
+    """Fail each variant that ran on a wrong platform; fail all variants (None) if the device models differ."""
     requested = evidence.case.accelerator.platform
     device_names: set[str] = set()
     for variant in evidence.variants:

@@ -92,6 +92,7 @@ def compare_array(name: str, output: Array, expected: Expected, after: str, *, n
     with np.errstate(all="ignore"):
         error = np.where(finite, np.abs(output.astype(np.float64) - value.astype(np.float64)), 0.0).ravel()
     if is_float(value):
+        # `_compare_floats` ends its sentence with what it is given as `after`.
         infinite = int(np.isinf(output).sum())
         special = f"; infinity in {infinite:,} of {output.size:,}, as in the reference" if infinite else ""
         return _compare_floats(name, error, expected, f"{after}{special}")
@@ -165,7 +166,7 @@ def _may_be_choices(error: Array, off: Array, expected: Expected) -> bool:
     choices = expected.choices
     return (
         int(off.sum()) <= min(choices.maximum_new, MAXIMUM_CHOOSING_SHARE * error.size)
-        and choices.typical_share <= MAXIMUM_OUTLIER_SHARE
+        and choices.typical_share <= MAXIMUM_OUTLIER_SHARE  # else outliers show that rounding errors are too small
         and bool(np.all(error[off] <= choices.farthest))
     )
 

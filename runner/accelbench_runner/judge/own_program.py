@@ -61,7 +61,7 @@ class OwnProgram:
             self._settings = replace(self._settings, precision=precision)
             self._adapter = self._load_adapter()
         try:
-            with self._adapter.autograd_required():
+            with self._adapter.autograd_required():  # raises an error if the program differentiates without autograd
                 return self._run_steps(arrays, units)
         except workload_checks.ERRORS as error:
             if not self._adapter.needs_gradients(error):

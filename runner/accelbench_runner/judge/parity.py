@@ -135,7 +135,7 @@ def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -
     """Compare a launch's outputs for unseen inputs with the reference for these inputs; None without such outputs.
 
     `outputs` is the directory that the launch wrote to. `changes` of the result is True if the right outputs for unseen
-    inputs differ from those for the original ones.
+    inputs differ from those for the original ones; it is True too if the comparison fails with an error.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable) or dependence.units is None:

@@ -333,7 +333,8 @@ Perturbation = Callable[[Arrays, float, float, np.random.Generator], Arrays]
 def _find_accepted_perturbation(run: Callable[[Arrays], NamedArrays], start: Arrays, step: float) -> Perturbation:
     """Return how to perturb the inputs of a program so that `run` accepts them: all numbers, only fractions, or none.
 
-    Some programs check their inputs: SciPy's `sosfilt` requires a column of ones.
+    Some programs check their inputs: SciPy's `sosfilt` requires a column of ones. State and batches are both moved by
+    `step`, a fraction of their size.
     """
     rng = np.random.default_rng(0)
     for perturb in (_perturb, partial(_perturb, keeps_whole_numbers=True)):

@@ -178,7 +178,7 @@ def _with_short_message(failure: Failure | None) -> Failure | None:
 
 
 def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> Iterator[str]:
-    """Yield notes on missing measurements, and on reasons to doubt the others."""
+    """Yield notes on missing measurements, and on reasons to doubt those that were made."""
     yield from timing.notes
     yield from _notes_on_discarded(timing.discarded)
     if timing.stopped == StopReason.TIME_LIMIT_REACHED:
@@ -283,7 +283,7 @@ def _comparisons(launches: Iterable[LaunchRecord], assessed: Sequence[Comparison
 
 
 def _without_verdict_after_failure(comparison: Comparison, failures: Mapping[str, Failure]) -> Comparison:
-    """Return the comparison, without a verdict if its variant or baseline is among `failures`, which are by variant."""
+    """Return the comparison, without a verdict if its variant or baseline is one of the variants in `failures`."""
     if comparison.verdict:
         for side in (comparison.baseline, comparison.variant):
             if side in failures:
@@ -463,9 +463,10 @@ def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: Com
 
 
 def _time_spent(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str, float]:
-    """Return how the case's time was spent: the seconds of phases, of activities outside them, and the entries below.
+    """Return the seconds that the case spent on each phase, on each activity outside the phases, and on the rest.
 
-    `process` is the launches' other time. `blocks` is a part of `steady`; all other entries add up to `total`.
+    `process` is the launches' time outside of phases and activities. `blocks` is a part of the phase `steady`; all
+    other entries add up to `total`.
     """
     activity_seconds: dict[str, float] = {}
     launch_seconds = block_seconds = warm_probe_seconds = 0.0

@@ -154,13 +154,13 @@ class Supervisor:
         directories = {variant: self.directory / f"{round_number}-{position}" for position, variant in enumerate(order)}
         launches, cut_reason = self._launch_all(round_number, directories)
         judged_launches = launches if cut_reason is None else self._launches_that_count(launches, cut_reason)
-        counted_launches = [launch for launch in launches if launch.failure]  # unless the judge returns an assessment
+        counted_launches = [launch for launch in launches if launch.failure]  # only these without an assessment
         assessment = None
         try:
             assessment = self._judge(round_number, judged_launches, directories)
             if assessment is not None:
                 counted_launches = judged_launches
-        finally:  # if the judge raises an error too
+        finally:  # even if the judge raises an error
             self._store_round(counted_launches, launches)
             for launch_directory in directories.values():
                 shutil.rmtree(launch_directory, ignore_errors=True)
@@ -191,13 +191,14 @@ class Supervisor:
     def _launches_that_count(self, launches: Sequence[LaunchRecord], cut_reason: StopReason) -> list[LaunchRecord]:
         """Return the launches of an incomplete round that count: all that finished, or only those that failed.
 
-        Successful launches count if the round has another to compare them with, or if no later round can have one.
+        Successful launches count if the baseline and another variant are among them, so that they can be compared, or
+        if no later round will make a comparison possible.
         """
         finished = [launch for launch in launches if not launch.unfinished]
         successful_variants = {launch.variant for launch in finished if not launch.failure}
         has_pairs = len(successful_variants) > 1 and self.case.baseline in successful_variants
-        has_nothing_to_pair = cut_reason == StopReason.NOTHING_TO_COMPARE or self.case.baseline in self._failed
-        if has_pairs or has_nothing_to_pair:
+        never_has_pairs = cut_reason == StopReason.NOTHING_TO_COMPARE or self.case.baseline in self._failed
+        if has_pairs or never_has_pairs:
             return finished
         return [launch for launch in finished if launch.failure]
 
@@ -222,7 +223,7 @@ class Supervisor:
                 return launches, StopReason.TIME_LIMIT_REACHED
             if record.failure:
                 self._failed[variant] = record.failure
-                is_last = position + 1 == len(directories)
+                is_last = position + 1 == len(directories)  # then the round is complete
                 if not is_last and self._leaves_no_comparison(record.failure):
                     return launches, StopReason.NOTHING_TO_COMPARE
         return launches, None
@@ -230,7 +231,7 @@ class Supervisor:
     def _leaves_no_comparison(self, failure: Failure) -> bool:
         """Return True if after this failure the case has no variants left to compare, so that it can stop at once.
 
-        After the first round, or once the variant's calls are timed, the round goes on all the same.
+        Only a failure in the first round, before the variant was timed, ends a case so early.
         """
         if not self.compares or failure.round > 1 or failure.phase == "steady":
             return False
@@ -348,8 +349,8 @@ class Supervisor:
     ) -> Assessment | None:
         """Have the judge assess the launches of earlier rounds together with `counted_launches` of this round.
 
-        Return None if `counted_launches` is empty, or if a signal came and the judge does not finish the one short try
-        that follows a signal.
+        Return None if `counted_launches` is empty, or if a signal came and the judge did not finish its last try, which
+        is short.
         """
         if not counted_launches:
             return None

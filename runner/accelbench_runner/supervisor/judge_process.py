@@ -107,7 +107,7 @@ class Judge:
             # The judge survives exceptions. So the workload's reference() may have ended the process, or taken too
             # long: ask once more without the reference.
             if not self._without_reference:
-                if isinstance(error, _LateError):
+                if isinstance(error, _LateError):  # on a busy machine this is no fault of the reference
                     self._without_reference = {"reference_delay": f"the process that computes the reference {error}"}
                 else:
                     self._without_reference = {"reference_problem": f"the process that computed it {error}"}
@@ -117,7 +117,7 @@ class Judge:
             raise JudgeError(f"the judge {error}") from error
 
     def _ask(self, request: JudgeRequest, limit_seconds: float) -> Assessment | None:
-        """Run the judge's process once; return None if a signal interrupts the judge.
+        """Run the judge's process once; return None if a signal interrupts it, or came earlier and the judge is late.
 
         Raises _NoAnswerError if the judge ends, or is stopped at its limit, before it has answered.
         """
@@ -142,7 +142,8 @@ class Judge:
             interruption=Interruption() if after_signal else self.interruption,
         )
         forward.finish()
-        if child_exit.killed_for == "interrupted" or (after_signal and child_exit.killed_for == "limit"):
+        is_late_after_signal = after_signal and child_exit.killed_for == "limit"
+        if child_exit.killed_for == "interrupted" or is_late_after_signal:
             return None
         try:
             answer = read_answer(answer_file, MAXIMUM_ASSESSMENT_BYTES)

@@ -154,9 +154,9 @@ class Launcher:
     def _make_listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
-        """Return the listener that collects the messages of a launch, which has to be started now.
+        """Return the listener that collects the messages of a launch; start the launch right after this call.
 
-        `case_seconds` is what is left of the case's time limit.
+        The use of CPUs by other processes counts from here on. `case_seconds` is what is left of the case's time limit.
         """
         before = CpuUse.read()
         allowance = Allowance(
@@ -190,6 +190,7 @@ class Launcher:
             probe = running_probe(listener, directory)
             if probe is None:
                 raise
+            # Tell that the process hangs in a probe of accelbench's own.
             raise UnkillableError(f"{describe_probe(probe)} hangs: {error}") from error
         memory_events = MemoryEvents.read().since(memory_before)
         others_share = listener.allowance.others_share()

@@ -141,8 +141,8 @@ class LaunchListener:
                 self._phase_reached(phase)
             case PhaseEnded(phase=phase, seconds=seconds, parts=parts):
                 self.phases.append(PhaseRecord(phase=phase, seconds=seconds, parts=parts))
-            case ActivityStarted(name=name, alone=is_probe):
-                if is_probe and name in PROBES:
+            case ActivityStarted(name=name, alone=alone):
+                if alone and name in PROBES:  # not alone, an activity of a probe's name makes calls of the variant too
                     self.probe = name
                     self.allowance.probe_began()
                 else:

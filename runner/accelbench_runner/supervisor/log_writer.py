@@ -66,7 +66,7 @@ class LogWriter:
         self._write("phase" if isinstance(event, PhaseReached) else "progress", [encode_event(event)])
 
     def document(self, kind: DocumentKind, identifier: str, text: str) -> str:
-        """Write a document if its kind has space left, and return the document's digest.
+        """Write a document if its kind has space left; return the document's digest in either case.
 
         The pod's termination message names the last document by its digest.
         """
@@ -123,7 +123,7 @@ class OutputForwarder:
             self._dropped_bytes += len(data)
             return
         *lines, last_line = (self._incomplete_lines.get(channel, b"") + data).split(b"\n")
-        if len(last_line) > MAXIMUM_OUTPUT_LINE_BYTES:
+        if len(last_line) > MAXIMUM_OUTPUT_LINE_BYTES:  # do not keep more and more of it
             lines.append(last_line)
             last_line = b""
         self._incomplete_lines[channel] = last_line

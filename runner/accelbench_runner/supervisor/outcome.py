@@ -103,6 +103,7 @@ def interpret(
         if child_exit.killed_for == "interrupted":
             return Outcome(unfinished="interrupted")
         probe = running_probe(listener, Path(request.directory))
+        # `did-not-exit`: the process ended its messages and lived on, which no probe makes it do.
         if probe is not None and child_exit.killed_for != "did-not-exit":
             return _outcome_ended_by_probe(probe, listener, child_exit, request)
         is_case_over = child_exit.killed_for == "limit" and listener.allowance.nearest_limit == "case"
@@ -167,7 +168,8 @@ def _failure(  # noqa: PLR0911 - one return for each reason
 
     final_message = listener.final_message
     if isinstance(final_message, Done):
-        if request.purpose != "measure" or listener.blocks or listener.facts.get("protocol") == "observe":
+        needs_blocks = request.purpose == "measure" and listener.facts.get("protocol") != "observe"
+        if listener.blocks or not needs_blocks:
             return None
         return failure(FailureReason.INVALID_OUTPUT, "it reported success without timing a block")
     if memory_events.kills:

@@ -84,9 +84,9 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
 
 def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
-    """Return warnings of other processes that use the CPUs now or, if none does, of a high load average."""
+    """Return warnings of other processes that use the CPUs now or, if they hardly do, of a high load average."""
     available_seconds = survey.processors * survey.seconds
-    if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
+    if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:  # too little to bias a measurement
         if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:
             return []
         load = f"The load average of the last minute is {survey.load:.1f} on {_describe_processors(survey)}"
