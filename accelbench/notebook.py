@@ -312,8 +312,8 @@ def script_text(
 ) -> str:
     """Return the text of a script for `accelbench run`, in which the functions are pickled.
 
-    `declared` has the arguments `measure`, `cost` and `operations` of `compare`, by these names. `canonical` is the
-    function that brings outputs that are right in several ways to one form.
+    `declared` has the arguments `measure`, `cost` and `operations` of `compare`, by these names. `canonical` is a
+    function that brings outputs to one form if several forms are right.
     """
     paragraphs = [
         f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',
@@ -380,7 +380,7 @@ def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
     """Raise CannotBeSentError for a function compiled by jax.jit or torch.compile."""
     package = str(getattr(function, "__module__", "")).partition(".")[0]
     compiler = None
-    # Types are compared by name: no framework is imported. JAX's own functions, such as jnp.square, may be compiled.
+    # Types are compared by name: no framework is imported. JAX's own functions, such as jnp.square, are accepted.
     if type(function).__name__ == "PjitFunction" and package not in frameworks.packages():
         compiler = "jax.jit"
     elif hasattr(function, "_torchdynamo_orig_callable"):

@@ -196,7 +196,7 @@ class Tools(Protocol):
     def in_mode(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return the function as the variant's mode runs it: compiled, or as it is.
 
-        A step that calls the returned function is not compiled again: its `Program` has `placed=True`.
+        A step that calls the returned function needs `Program(..., placed=True)`, so that it is not compiled again.
 
         Args:
             function: Takes a batch.
@@ -290,7 +290,7 @@ class Workload:
         """Define no parameters."""
 
     def measure(self, parameters: Any) -> Measure:
-        """Return how a step is measured; by default by the protocol `steady`, with outputs compared after one unit."""
+        """Return how a step is measured; by default with the protocol `steady` and `step` as the unit of work."""
         del parameters
         return Measure()
 
@@ -359,9 +359,9 @@ class Workload:
     def memory(self, parameters: Any, float_bytes: int) -> float:
         """Return a lower bound on the bytes that a launch needs in memory at once; 0 if unknown.
 
-        A case that needs more than the available memory is refused. The default is half of the bytes of `cost`, because
-        outputs may take the memory of inputs; it is 0 without a cost, or unless `moves_once` says that each of these
-        bytes moves once.
+        A case that needs more than the available memory is refused. If `moves_once` says that each byte of `cost` moves
+        once, the default is half of these bytes, because outputs may take the memory of inputs. Otherwise, or without
+        a cost, it is 0.
         """
         if not self.moves_once:
             return 0.0
@@ -403,7 +403,7 @@ class Workload:
 
     @classmethod
     def has_canonical(cls) -> bool:
-        """Return True if the workload defines `canonical`."""
+        """Return True if the workload defines `canonical`, which brings outputs into a form that can be compared."""
         return cls.canonical is not Workload.canonical
 
     @classmethod
@@ -417,11 +417,12 @@ class Workload:
 
         If `modes` is inherited, these are the first mode of each framework, and all methods marked `@variant`.
         """
-        kinds = cls.variants()
+        variants = cls.variants()
         if "modes" in vars(cls):
-            return tuple(kinds)
+            return tuple(variants)
         first_modes = {f"{method}/{modes[0]}" for method, modes in cls.modes.items() if modes}
-        return tuple(use for use, kind in kinds.items() if use in first_modes or not kind.plain)
+        # Only the variants of methods marked `@variant` are not plain.
+        return tuple(use for use, kind in variants.items() if use in first_modes or not kind.plain)
 
     @classmethod
     def variants(cls) -> dict[str, VariantKind]:

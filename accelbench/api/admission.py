@@ -114,7 +114,7 @@ def _drop_nulls_and_fill_defaults(schema: Schema, value: Any) -> None:
 
 
 def _check_value(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield a refusal for each mistake, against the schema, in the value at `path` and in all values inside it."""
+    """Yield a refusal wherever the value at `path`, or a value inside it, violates the schema."""
     yield from _check_type(schema, value, path)
     if isinstance(value, str):
         yield from _check_string(schema, value, path)
@@ -162,7 +162,7 @@ def _check_number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
 
 
 def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
-    """Yield a refusal for each mistake, against the schema, in a list and in its items."""
+    """Yield a refusal wherever a list, or a value inside it, violates the schema."""
     for index, item in enumerate(value):
         yield from _check_value(schema.get("items", {}), item, f"{path}[{index}]")
     minimum = schema.get("minItems", 0)
@@ -178,7 +178,7 @@ def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal
 
 
 def _check_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
-    """Yield a refusal for each mistake, against the schema, in an object and in its fields."""
+    """Yield a refusal wherever an object, or a value inside it, violates the schema."""
     yield from _check_count(path, len(value), schema.get("maxProperties"))
     properties = schema.get("properties", {})
     for name, field_value in value.items():

@@ -253,7 +253,10 @@ def _refuse_inexpressible(node: Schema, path: str) -> None:
 
 
 def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """Return `node` with the definition of its `$ref` merged in; a keyword of `node` replaces the definition's."""
+    """Return `node` with the definition of its `$ref` merged in.
+
+    A keyword of `node` replaces that of the definition, except that the CEL rules of both apply.
+    """
     if "$ref" not in node:
         return dict(node)
     definition_name = node["$ref"].removeprefix("#/$defs/")
@@ -283,7 +286,7 @@ def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> S
 
 
 def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
-    """Return `schema` with the default of `node`, if there is one that is not empty.
+    """Return the structural schema `schema` with the default of `node`, the JSON schema that it was converted from.
 
     An empty default is left out, because the models read a missing field as empty.
     """
@@ -305,16 +308,16 @@ def _remove_defaults(schema: Schema) -> None:
 
 
 def _add_bounds(schema: Schema) -> None:
-    """Add default bounds, such as a maximum length, in place wherever a schema or one inside it declares none."""
+    """Add bounds, such as a maximum length, in place to a schema and the schemas inside it that declare none."""
     match schema.get("type"):
-        case "string" if "enum" not in schema:
+        case "string" if "enum" not in schema:  # the values of an enum have known lengths
             schema.setdefault("maxLength", MAXIMUM_CHARACTERS)
         case "integer":
             schema.setdefault("minimum", -MAXIMUM_INTEGER)
             schema.setdefault("maximum", MAXIMUM_INTEGER)
         case "array":
             schema.setdefault("maxItems", MAXIMUM_ENTRIES)
-        case "object" if "additionalProperties" in schema:
+        case "object" if "additionalProperties" in schema:  # a map, whose keys the user chooses
             schema.setdefault("maxProperties", MAXIMUM_ENTRIES)
     inner_schemas = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]
     for inner_schema in inner_schemas:

@@ -69,7 +69,7 @@ def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
     if (version, kind) == (API_VERSION, RUN.name):
         yield from refusals(RUN, manifest)
         return
-    # kubectl's message, with a suggestion.
+    # kubectl's message, with a suggestion. It needs no path in front; `unshown_path` only gives the line.
     text = f'no matches for kind "{kind}" in version "{version}"; did you mean {RUN.name} in {API_VERSION}?'
     yield Refusal("", text, unshown_path="kind" if version == API_VERSION else "apiVersion")
 

@@ -69,7 +69,7 @@ class ObjectMeta(Document):
 
 
 def metadata_refusals(metadata: Any) -> Iterator[Problem]:
-    """Yield the problems with the name and the labels of this metadata, any value from a manifest."""
+    """Yield the problems with the name and the labels in `metadata`, which can be any value that a manifest has."""
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
@@ -98,7 +98,7 @@ def _to_problems(path: str, value: str, mistakes: Iterator[str]) -> Iterator[Pro
 
 
 def _check_subdomain(text: str) -> Iterator[str]:
-    """Yield the mistakes in `text` if it is no DNS subdomain."""
+    """Yield each reason why `text` is not a DNS subdomain."""
     if len(text) > MAXIMUM_NAME_CHARACTERS:
         yield f"must be no more than {MAXIMUM_NAME_CHARACTERS} characters"
     if not re.fullmatch(NAME_PATTERN, text):
@@ -110,7 +110,7 @@ def _check_subdomain(text: str) -> Iterator[str]:
 
 
 def _check_label_key(key: str) -> Iterator[str]:
-    """Yield the mistakes in `key` if it is no label key."""
+    """Yield each reason why `key` is not a valid key of a label."""
     if key.count("/") > 1:
         with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         yield f"a valid label key {_KEY_REQUIREMENT} {with_prefix}"
@@ -130,7 +130,7 @@ def _check_label_key(key: str) -> Iterator[str]:
 
 
 def _check_label_value(value: str) -> Iterator[str]:
-    """Yield the mistakes in `value` if it is no label value."""
+    """Yield each reason why `value` is not a valid value of a label."""
     if len(value) > MAXIMUM_LABEL_CHARACTERS:
         yield f"must be no more than {MAXIMUM_LABEL_CHARACTERS} bytes"
     if not re.fullmatch(LABEL_VALUE_PATTERN, value):

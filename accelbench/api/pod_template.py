@@ -335,7 +335,7 @@ class AsPodTemplate:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the JSON schema of `PodTemplate` for the annotated dict."""
+        """Return the JSON schema of `PodTemplate` for a dict that is annotated with this class; pydantic calls it."""
         return handler(PodTemplate.__pydantic_core_schema__)
 
 

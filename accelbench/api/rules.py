@@ -168,11 +168,8 @@ _OF_THE_BASELINE_CEL = (
 
 
 def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
-    """Return the metrics that would compare the baseline with itself.
-
-    They compare a variant with the baseline, as `speedup` does, and an expectation names the baseline as the variant.
-    """
-    if not spec["variants"]:
+    """Return the metrics in expectations of the baseline that would compare it with itself, as `speedup` would."""
+    if not spec["variants"]:  # there is no baseline; the schema refuses this
         return []
     baseline = spec.get("baseline", label(spec["variants"][0]))
     baseline_expectations = [item for item in spec.get("expectations", ()) if item["variant"] == baseline]
@@ -393,8 +390,8 @@ _REFUSED_CEL = (
 def immutable_unless_refused(path: str, reason: str) -> Rule:
     """Return the rule that no update may add, remove or change a field of a run, such as `spec.series`.
 
-    It belongs to the whole object. A run that was refused before it started may change: nothing was measured, and a
-    mistake in a Git repository is corrected in place.
+    A run that was refused before it started may change: nothing was measured, and users of GitOps correct a mistake in
+    the same manifest. The rule has to stand in the schema of the whole object, because it reads the old status.
     """
     presence_cel = f"has(self.{path})"
     same_cel = f"{presence_cel} == has(oldSelf.{path}) && (!{presence_cel} || self.{path} == oldSelf.{path})"

@@ -82,7 +82,7 @@ def _load_documents(loader: "_Loader") -> Iterator[YamlDocument]:
     """Yield the loader's documents, except for empty ones."""
     while loader.check_node():
         node = loader.get_node()
-        if node is None:
+        if node is None:  # for the type checker: `check_node` has seen the beginning of a document
             continue
         if _count_values(node, {}) > MAXIMUM_NODES:
             raise ValueError(f"its aliases expand to more than {MAXIMUM_NODES:,} values")

@@ -153,7 +153,7 @@ class Claim(Document):
     def _require_conditions_of_claims_only(self) -> Self:
         """Require conditions of an article's claim, and forbid them for a question of our own."""
         has_conditions = bool(self.confirms or self.refutes)
-        if self.own == has_conditions:
+        if self.own == has_conditions:  # a question with conditions, or a claim without any
             raise ValueError(f"row {self.row}: a claim needs confirms or refutes; a question of our own has neither")
         return self
 

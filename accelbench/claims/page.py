@@ -265,7 +265,7 @@ def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
     fully_checked, partly_checked_rows = [], []
     for settled_claim in settled_claims:
         if not settled_claim.deciding_runs or settled_claim.manifests_to_run:
-            continue
+            continue  # nothing was run, or not everything that can decide here
         # An untestable row has a manifest that cannot decide here, so its deciding runs check only a part of it.
         if settled_claim.verdict.startswith("untestable"):
             partly_checked_rows.append(f"row {settled_claim.claim.row}")

@@ -39,7 +39,7 @@ def descriptions_by_row(settled_claims: Sequence[SettledClaim]) -> Mapping[int, 
     descriptions = {row: describers[kind](result) for row, kind, result in _pictures_of_one_result(settled_claims)}
     lines = _training_lines(settled_claims)
     if lines:
-        # All rows with trainings show the same picture, which has a line for each of them.
+        # All rows with trainings show the same picture, which has a line for each training.
         descriptions |= dict.fromkeys(_rows_with_trainings(settled_claims), _describe_trainings(lines))
     return {row: PictureFile(f"row-{row}.svg", description) for row, description in sorted(descriptions.items())}
 
@@ -50,7 +50,7 @@ def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
     plots = {row: painters[kind](result, f"row-{row}") for row, kind, result in _pictures_of_one_result(settled_claims)}
     lines = _training_lines(settled_claims)
     if lines:
-        # All rows with trainings show the same picture, which has a line for each of them.
+        # All rows with trainings show the same picture, which has a line for each training.
         plots |= dict.fromkeys(_rows_with_trainings(settled_claims), _plot_trainings(lines))
     return {f"row-{row}.svg": canvas.standalone(plot) for row, plot in sorted(plots.items()) if plot}
 

@@ -117,7 +117,7 @@ def _can_decide(claim: Claim, manifest: ClaimManifest, hardware: Hardware) -> bo
         return False
     if not claim.machine:
         return True
-    # The claim is about one machine: only results tell whether this is it.
+    # The claim is about one machine, and only results have the name of the machine that they were measured on.
     if manifest.run is None:
         return False
     return all(claim.machine in result.fingerprint.get("device.name", "") for result in manifest.run.results)
@@ -169,16 +169,17 @@ def _is_example(claim: Claim, run: MeasuredRun) -> bool:
 
 
 def _meet_all_conditions(runs: Sequence[MeasuredRun], findings: Sequence[ClaimFinding]) -> bool:
-    """Return True if all runs are complete and all findings are met."""
+    """Return True if all runs are complete, and there are findings, which are all met."""
     all_complete = all(run.is_complete for run in runs)
+    # Without findings, nothing was decided.
     return all_complete and bool(findings) and all(finding.outcome == "met" for finding in findings)
 
 
 def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool) -> list[ClaimFinding]:
     """Return a finding for each condition of the claim and each case that counts for it.
 
-    Conditions in the ledger replace the expectations of the manifests. Majorities need the cases of all runs, so they
-    have no finding if a run is missing.
+    Conditions in the ledger replace the expectations of the manifests. A majority, which is a condition on most of the
+    cases, needs the cases of all runs, so it has no finding if a run is missing.
     """
     all_cases = [case for run in runs for case in run.measured_cases]
     cases = [(result, outcomes) for result, outcomes in all_cases if _counts_for(claim, result)]

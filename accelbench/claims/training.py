@@ -36,7 +36,7 @@ class TimeRatio(NamedTuple):
 
 
 def evaluate(training: Training, result: Result) -> ClaimFinding:
-    """Decide if the ratio of the total times of the two variants of a training lies within the claim's bounds."""
+    """Decide a claim about a training: compare the ratio of its two variants' total times with the bounds."""
     subject = condition(training, result.unit)
     ratio = total_time_ratio(training, result)
     if ratio is None:
@@ -70,7 +70,7 @@ def bounds(training: Training) -> tuple[float, float]:
     minimum, maximum = _confirming_factors(training)
     if float(training.article) >= 1:
         return minimum, maximum
-    # The ratio of a slower variant is the inverse of how many times as slow it is.
+    # For a slower variant the factors say how many times as slow it is: 2 times as slow is a ratio of 1/2.
     return 1 / maximum, 1 / minimum
 
 

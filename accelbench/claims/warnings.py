@@ -43,7 +43,7 @@ def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
 def _result_warnings(result: Result, compared_variants: Collection[str]) -> list[str]:
     """Return the warnings of one result.
 
-    Intervals cause a warning only for `compared_variants`, or for every variant if that is empty.
+    An interval that may be too narrow causes a warning only for `compared_variants`; if these are empty, for all.
     """
     incomplete_warning = view.warning(result)
     warnings = [f"{incomplete_warning}."] if incomplete_warning else []
@@ -56,7 +56,7 @@ def _result_warnings(result: Result, compared_variants: Collection[str]) -> list
 
 
 def _notes(result: Result) -> list[str]:
-    """Return the notes of a measured result, without those that readers do not need (`OMITTED_NOTES`)."""
+    """Return the notes that readers of the page need: none of `OMITTED_NOTES`, and none of a compiled result."""
     if result.compiled:
         return []
     return [note for note in result.notes if not any(text in note for text in OMITTED_NOTES)]

@@ -24,7 +24,7 @@ _LONG_NUMBER = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
 
 
 def times(speedup: float, lower: float | None = None, upper: float | None = None) -> str:
-    """Format a speedup and its interval, if both ends are given: `1.9 times as fast (1.6 to 2.2)`.
+    """Format a speedup, with its interval if `lower` and `upper` are given: `1.9 times as fast (1.6 to 2.2)`.
 
     A speedup of 0.5 becomes `2 times as slow`, and an interval around 1 `no difference found (0.97 to 1.1)`.
     """
@@ -83,7 +83,8 @@ def parameters_of(result: Result) -> Mapping[str, str]:
 def distinguishing_name(result: Result, results: Sequence[Result]) -> str:
     """Return what distinguishes the result from the others: `size 256, CPU`; empty if nothing does.
 
-    That is the workload and the device, each if there are several, and the parameters that differ.
+    That is the workload if there are several, the swept parameters and others that differ, and the device if there are
+    several.
     """
     case, parameters = result.case, parameters_of(result)
     names = []

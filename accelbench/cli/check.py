@@ -96,7 +96,7 @@ def _run_checks(
 
 
 def _print_launch(event: "Event") -> None:
-    """Print the start of a launch, of which a check has two for each variant; ignore other events."""
+    """Print that a launch starts, of which a check makes two for each variant; ignore other events."""
     from accelbench.delivery.log import LaunchStarted
 
     if isinstance(event, LaunchStarted):

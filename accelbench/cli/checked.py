@@ -51,7 +51,10 @@ class CheckedVariant:
     """The workload's function whose failure made its parity fail, `reference()` or `canonical()`; empty if none did."""
 
     def checks_with(self, outcome: CheckOutcome) -> tuple[Check, ...]:
-        """Return the checks with that outcome; parity first, because other checks follow from it."""
+        """Return the checks with that outcome.
+
+        The first is `parity`, the comparison with the reference, because other checks follow from it.
+        """
         checks = [check for check in self.checks if check.outcome == outcome]
         parity_checks = [check for check in checks if check.name == "parity"]
         other_checks = [check for check in checks if check.name != "parity"]
@@ -59,7 +62,7 @@ class CheckedVariant:
 
     @property
     def is_to_blame(self) -> bool:
-        """Return True if the variant failed, or if a check failed and not because of a function of the workload."""
+        """Return True if the variant failed, or if a check failed that no function of the workload explains."""
         failed_names = {check.name for check in self.checks_with("failed")}
         if self.failed_function:  # then parity failed because of that function
             failed_names.discard("parity")
@@ -86,7 +89,7 @@ def _failed_variant(name: str, failure: Failure) -> CheckedVariant:
 
 
 def _finished_variant(variant: VariantResult, result: Result, launches: Sequence[LaunchRecord]) -> CheckedVariant:
-    """Return a variant that finished with its checks, and with the outputs that its launches report."""
+    """Return a variant that did not fail, with its checks and with the outputs that its launches report."""
     # A check without a variant is about all variants.
     checks = tuple(check for check in result.certificate.checks if check.variant in {variant.name, None})
     failed_names = {check.name for check in checks if check.outcome == "failed"}
@@ -95,6 +98,7 @@ def _finished_variant(variant: VariantResult, result: Result, launches: Sequence
     if failed_references:
         # The text of the parity check already says what to do about a reference that could not be computed.
         failed_names.discard("parity")
+    # A variant's program is the reference if the workload has none: then the name is that variant's.
     failed_functions = [name for name in failed_references if name in FUNCTIONS]
     return CheckedVariant(
         variant.name,

@@ -76,6 +76,7 @@ def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additiona
         has_targets = bool(manifest.spec.accelerator.targets)
         has_profile_of_hardware = manifest.spec.accelerator.profile == PROFILES.get(hardware, "cpu")
         can_run = has_targets or has_profile_of_hardware
+        # The class of hardware does not show whether this is the one machine that a claim is about.
         settles_claim = hardware in claim.hardware and not claim.machine
         yield ClaimRun(
             name,
@@ -126,7 +127,7 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
 
 
 def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
-    """Return True if all manifests that decide the claim were measured on this hardware.
+    """Return True if the claim is about this hardware, and all manifests that decide it were measured there.
 
     Manifests that compile for targets do not matter, because they need no hardware.
     """

@@ -153,7 +153,7 @@ def _summary(workload: "Workload") -> str:
 
 
 def _list_table(workloads_or_errors: "Mapping[str, Workload | str]", width: int) -> "RenderableType":
-    """Return a table of all workloads; only if a narrow terminal leaves no choice, it is wider than `width`.
+    """Return a table of all workloads, no wider than `width` unless that is too narrow for its columns.
 
     The row of a workload that could not be loaded shows the error.
     """

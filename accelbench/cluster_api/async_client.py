@@ -30,7 +30,7 @@ NO_ANSWER_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
 async def load_configuration() -> Configuration:
     """Load the API client's configuration from this process's pod or, outside a pod, from the kubeconfig."""
-    # A size of 0 sets no maximum. Each watch and each worker uses at most one connection, which limits them anyway.
+    # A size of 0 sets no maximum. Each watch and each worker uses one connection at most, so there are few anyway.
     configuration = Configuration(connection_pool_maxsize=0)
     try:
         config.load_incluster_config(client_configuration=configuration)

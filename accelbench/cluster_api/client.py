@@ -168,7 +168,7 @@ class Client:
     def watch(self, path: str, version: str, *, table: bool = False, **query: str) -> Iterator[Manifest]:
         """Yield watch events that follow a resource version; raises ExpiredError if the version is too old.
 
-        With `table`, each event has a row of the table that `kubectl get` prints, instead of the object.
+        With `table`, the `object` of each event is a table with one row: the row that `kubectl get` prints.
         """
         query = {**query, "watch": "1", "resourceVersion": version, "timeoutSeconds": str(WATCH_SECONDS)}
         lines = self._lines(path, query, seconds=WATCH_SECONDS + REQUEST_SECONDS, accept=TABLE if table else JSON)

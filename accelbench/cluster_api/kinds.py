@@ -51,8 +51,8 @@ RESOURCE_SLICE = Kind("ResourceSlice", "resourceslices", "resource.k8s.io/v1")
 def verb_and_resource(method: str, path: str, query: Mapping[str, Any]) -> tuple[str, str]:
     """Return (verb, resource) of a request to the API server, as RBAC and Kubernetes' own metrics name them.
 
-    For `GET /api/v1/namespaces/team/pods/a/log` the result is `("get", "pods/log")`. For a path that has no such form,
-    the resource is the path.
+    For `GET /api/v1/namespaces/team/pods/a/log` the result is `("get", "pods/log")`. A path of another form, such as
+    `/version`, is itself the resource.
     """
     match = _RESOURCE.fullmatch(path)
     if method in VERBS:

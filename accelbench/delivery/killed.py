@@ -21,8 +21,9 @@ def result_of_killed(
 ) -> Result:
     """Return the last checkpoint of a killed runner as an incomplete result in which the running variant has failed.
 
-    `headline` is the runner's termination message. `reason` and `message` say why the runner was killed; `now` is in
-    RFC 3339. If `checkpoint` is None, the result has no times.
+    A checkpoint is the result so far, which the runner writes to its log; without one, the returned result has no
+    times. `headline` is the runner's termination message. `reason` and `message` say why the runner was killed; `now`
+    is in RFC 3339.
 
     Raises:
         NoRunningVariantError: The headline names no running variant of the case.
@@ -59,7 +60,7 @@ def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure)
 def _without_verdicts(
     comparisons: Iterable[Comparison], blamed_variant: str, failure: Failure
 ) -> tuple[Comparison, ...]:
-    """Return the comparisons, those with the blamed variant without speedup, interval and verdict."""
+    """Return the comparisons, after removing speedup, interval and verdict where the blamed variant is compared."""
     return tuple(
         without_verdict(comparison, blamed_variant, failure)
         if blamed_variant in {comparison.variant, comparison.baseline}

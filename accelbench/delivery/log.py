@@ -260,7 +260,7 @@ _MARKED_LINE = re.compile(rb"^" + re.escape(MARK).encode() + rb" [^\n]*", re.MUL
 
 
 def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND)) -> LogDocuments:
-    """Return the complete documents of `kinds` in a log, and a problem for each other document.
+    """Return the intact documents of `kinds` in a log, and a problem for each truncated or altered one.
 
     The log's lines may be missing, interleaved, repeated or altered.
     """
@@ -281,7 +281,7 @@ class LogReader:
     def __init__(
         self, kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND), newest: int | None = None
     ) -> None:
-        """Prepare to read documents of these kinds, and to keep the `newest` last ones; None keeps all."""
+        """Prepare to read documents of these kinds, and to keep the last `newest` of them; None keeps all."""
         self._kinds = kinds
         self._incomplete: dict[_Identity, dict[int, str]] = {}
         """The lines of each document that is not complete, by their position."""
@@ -290,16 +290,16 @@ class LogReader:
         self._problems = _Problems("documents that are not whole")
         self._unreadable = _Problems(f"lines that begin with {MARK} cannot be parsed")
         self._lines = 0
-        """Complete lines that have been fed."""
+        """Number of complete lines that have been fed."""
         self._rest = b""
-        """What has been fed of the next line."""
+        """Beginning of a line whose end has not been fed yet."""
 
     def feed(self, piece: bytes) -> None:
         """Read the next piece of the log, which may end within a line."""
         complete_lines, newline, rest = (self._rest + piece).rpartition(b"\n")
         self._read_lines(complete_lines)
         self._lines += complete_lines.count(b"\n") + len(newline)
-        # The runner writes no longer lines. If another program does, the line's beginning is enough to report it.
+        # The runner's lines are never longer. If another program's line is, its beginning is enough to report it.
         self._rest = rest[: MAXIMUM_LINE_BYTES + 1]
 
     def finish(self) -> LogDocuments:
@@ -343,7 +343,7 @@ class LogReader:
             self._report_truncated(oldest)
 
     def _read_lines(self, block: bytes) -> None:
-        """Read those lines of a block of complete lines that begin with `MARK`; skip the others."""
+        """Read the lines that begin with `MARK`, those of documents and events, in a block of complete lines."""
         number, counted_bytes = self._lines + 1, 0
         for match in _MARKED_LINE.finditer(block):
             # Count the lines between the last match and this one.
@@ -362,7 +362,7 @@ class _Problems:
     """Hold the first `MAXIMUM_REPORTED` problems of one kind, and count the others."""
 
     def __init__(self, description: str) -> None:
-        """Begin without problems; `description` says what the problems are that are only counted."""
+        """Begin without problems; `reports` counts those that are not stored as `3 more DESCRIPTION`."""
         self._description = description
         self._first_problems: list[str] = []
         self._further_count = 0
@@ -404,6 +404,7 @@ def _inflate(payload: str, maximum_bytes: int) -> str:
         text = decompressor.decompress(base64.b64decode(payload, validate=True), maximum_bytes).decode()
     except (ValueError, zlib.error):
         return ""
+    # If not, the payload ends too early, or its text has more than `maximum_bytes`.
     is_complete = decompressor.eof and not decompressor.unconsumed_tail
     return text if is_complete else ""
 

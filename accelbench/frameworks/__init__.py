@@ -48,6 +48,7 @@ def name_of(use: str) -> str:
     """
     program = use.partition("/")[0]
     fitting_names = [name for name in names() if re.fullmatch(rf"{re.escape(name)}([_0-9]\w*)?", program)]
+    # The name of one framework can begin with that of another one: the longest fits best.
     return max(fitting_names, key=len, default=program)
 
 

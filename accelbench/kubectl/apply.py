@@ -87,7 +87,7 @@ def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
     """Return the object to create, in the namespace of its manifest or, if the manifest has none, of the client."""
     content = {key: value for key, value in manifest.content.items() if key != "status"}
     metadata = manifest.run.metadata
-    if client.has_requested_namespace and metadata.namespace not in {"", client.namespace}:
+    if client.has_requested_namespace and metadata.namespace not in {"", client.namespace}:  # "" names none
         name = metadata.name or metadata.generate_name
         problem = f"its manifest is for namespace {metadata.namespace}, but --namespace says {client.namespace}"
         raise ClusterError(f"benchmarkrun/{name}: {problem}: change one of them")

@@ -70,7 +70,7 @@ def runs(context: click.Context, _parameter: click.Parameter, prefix: str) -> It
     """Complete the name of a run that is not on the command line yet."""
     from accelbench.cluster_api.kinds import RUN
 
-    # `cancel` has any number of names; `compare` has `before` and a second one.
+    # `cancel` takes any number of `names`; in `compare`, `before` is given when `after` is completed.
     names_on_line = {*(context.params.get("names") or ()), context.params.get("before")}
     with _connect(context) as client:
         items = client.items(RUN.path(client.namespace))
@@ -83,7 +83,7 @@ def cases(context: click.Context, _parameter: click.Parameter, prefix: str) -> I
     from accelbench.kubectl.runs import get_run, parse_run
     from accelbench.plan.cases import plan_cases
 
-    # If the line ends in an option without its value, click has parsed no argument.
+    # If the line ends in an option without its value, click parses no argument and leaves the run's name in `args`.
     run_name = context.params.get("name") or context.args[0]
     with _connect(context) as client:
         run = parse_run(get_run(client, run_name))

@@ -249,7 +249,7 @@ class _Follower:
             self._last_reason = reason
             self._printed_messages = set()
         if not finished_condition or finished_condition["status"] == "True":
-            return
+            return  # no operator has picked up the run, or the run has finished
         # While cases run, their logs show the progress.
         if reason != "Running" or self._logs_forbidden:
             self._print_once(f"{reason}: {finished_condition['message']}")
@@ -261,14 +261,17 @@ class _Follower:
             self._print(message)
 
     def _read_next_log(self) -> None:
-        """Start to read the log of a running pod, unless a log is being read."""
+        """Start to read the log of a running pod.
+
+        Do nothing while a log is being read, after the server refused one, or too soon after the last one broke off.
+        """
         if self._reading_pod is not None or self._logs_forbidden or self._clock() < self._next_read_time:
             return
         attempts = (self.run.get("status") or {}).get("attempts") or ()
         running_pods = [attempt["pod"] for attempt in attempts if attempt.get("pod") and not attempt.get("finished")]
         unread_pods = [pod for pod in running_pods if pod not in self._pods_read_to_end]
         if unread_pods:
-            # False is less than True: the displayed pod is read first, and pods whose container had not started last.
+            # False sorts before True: the displayed pod is first, and pods whose log could not be read yet are last.
             pod = min(unread_pods, key=lambda pod: (pod != self._displayed_pod, self._lines_read.get(pod) == 0))
             self._reading_pod = pod
             self._start_thread(self._read_log, self.run["metadata"]["namespace"], pod, self._lines_read.get(pod, 0))
@@ -329,7 +332,7 @@ class _Follower:
                         self._post(self._handle_log_line, line.decode(errors="replace").rstrip("\r\n"))
             phase = self._client.get(POD.path(namespace, pod))["status"].get("phase")
             pod_ended = phase in {"Succeeded", "Failed"}
-        except NotFoundError:  # the pod was deleted
+        except NotFoundError:  # the API server does not know the pod: it was deleted
             pod_ended = True
         except (UnauthorizedError, ForbiddenError) as error:
             refusal = error.message

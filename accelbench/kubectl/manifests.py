@@ -47,6 +47,7 @@ def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
     for manifest in manifests:
         metadata = manifest.run.metadata
         namespace_and_name = (metadata.namespace, metadata.name)
+        # A run with generateName has no name yet.
         if metadata.name and namespace_and_name in earlier_names:
             problem = f"{metadata.name} is given to two runs: give each its own, or use generateName"
             yield Problem("metadata.name", problem)

@@ -117,7 +117,7 @@ def read_run_results(client: Client, run: Manifest) -> LoadedResults:
 def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
     """Read the results of the latest deleted run of this name."""
     run_name = bare_name(name)
-    # A label can also belong to a longer name, so the full name in the result decides.
+    # A label has only the beginning of a long name, so the full name in the result decides.
     labelled_results = _results_with_label(client, labels.RUN, run_name)
     results = [result for result in labelled_results if result.result.case.origin.run == run_name]
     if not results:

@@ -437,7 +437,7 @@ class Facts(Document):
 
     @classmethod
     def parse(cls, reported: Mapping[str, Any], unanswered: Mapping[Probe, str] = MappingProxyType({})) -> Self:
-        """Validate the facts that a launch reported, by camelCase name.
+        """Validate the facts that a launch reported; `reported` has them by camelCase name.
 
         `unanswered` maps each of accelbench's own probes that failed to the reason. A fact that is missing because its
         probe failed becomes an `Unreadable` with that reason.
@@ -445,7 +445,7 @@ class Facts(Document):
         values = dict(reported)
         for name, value in reported.items():
             if tag_of(value) == "unreadable":
-                # A new `Unreadable` without `probe_failed`: a launch must not clear itself of blame.
+                # Keep only the reason: a launch that set `probe_failed` itself would clear its variant of blame.
                 reason = clip(str(value["why"]))
                 values[name] = Unreadable(why=clip(f"the launch reported {name} that cannot be read: {reason}"))
         for name, probe in PROBE_OF.items():
@@ -469,6 +469,7 @@ class Facts(Document):
     def _omit_missing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Serialise the facts that the launch reported, valid or not; leave out those that it did not report."""
         facts: dict[str, Any] = serialise(self)
+        # An `Unreadable` is an invalid fact or, if its field `reported` is False, a missing one.
         return {name: value for name, value in facts.items() if tag_of(value) == "value" or value["reported"]}
 
 

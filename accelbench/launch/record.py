@@ -94,7 +94,7 @@ class ParityReading(Document):
 
     def describe_error(self) -> str:
         """Describe a failed comparison: its worst error, and how many outputs are outside of their tolerance."""
-        if self.worst_ratio >= MISMATCH:
+        if self.worst_ratio >= MISMATCH:  # no tolerance allows it, such as a wrong shape, so no number describes it
             return self.detail
         is_huge = self.worst_ratio > MAXIMUM_SHOWN_RATIO
         times = "more than a billion" if is_huge else figures.prose(self.worst_ratio)
@@ -156,7 +156,7 @@ class LaunchRecord(Document):
         """Return the reported protocol: `steady` if none was reported, `observe` if it was invalid."""
         protocol = self.facts.protocol
         if isinstance(protocol, Unreadable):
-            # `observe` is the protocol that compares no times.
+            # No times are compared in the protocol `observe`, so that an invalid report leads to no verdict on them.
             return "observe" if protocol.reported else "steady"
         return protocol
 

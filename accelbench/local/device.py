@@ -93,9 +93,9 @@ def require_a_framework(*runs: BenchmarkRun) -> None:
 
 
 def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
-    """Return how to install each missing framework, by the label of the variant.
+    """Return how to install each missing framework, by the label of the variant that uses it.
 
-    No framework is imported.
+    The frameworks are only looked for: importing them would take seconds.
     """
     messages = {}
     for variant in run.spec.variants:

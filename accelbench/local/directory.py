@@ -90,7 +90,7 @@ class RunDirectory:
             raise OccupiedError(f"{self.path} {reason}. Nothing is overwritten: give --out another name")
 
     def prepare(self, record: RunRecord, *, keep: Collection[str] = ()) -> None:
-        """Write the run's record; delete old files of its cases, except those in `keep`."""
+        """Write the run's record; delete old files of its cases, except of the cases in `keep`."""
         self.create()
         for case in record.cases:
             if case not in keep:

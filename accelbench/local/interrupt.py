@@ -18,7 +18,9 @@ class Signals:
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
+        """The first signal that arrived."""
         self._process_group: int | None = None
+        """The child's process group while the child runs."""
         self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -68,7 +70,7 @@ class Signals:
         self._send(signal.SIGKILL)
 
     def _send(self, signal_to_send: signal.Signals) -> None:
-        """Send a signal to the child's process group, if a child runs; if it does not end in time, it is killed."""
+        """Send a signal to the child's process group, if a child runs; kill the child if it does not end in time."""
         if self._process_group is None:
             return
         try:

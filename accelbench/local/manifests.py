@@ -133,7 +133,10 @@ def _make_run(
 
 
 def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
-    """Return the preferred variants that are offered, or all if that leaves fewer than two; the baseline is first."""
+    """Return the preferred variants that are offered, or all that are offered if these are fewer than two.
+
+    The baseline is first.
+    """
     chosen = [use for use in preferred if use in offered]
     if len(chosen) < 2:  # noqa: PLR2004 - a comparison needs two variants
         chosen = list(offered)
@@ -154,7 +157,7 @@ def _with_path_for_workload(assignment: str, workload: Workload) -> str:
     """
     name = assignment.partition("=")[0].strip()
     spec_fields = {field.alias for field in BenchmarkRunSpec.model_fields.values()}
-    if not name.isidentifier() or name in spec_fields | {"spec"}:
+    if not name.isidentifier() or name in spec_fields | {"spec"}:  # a path, or a field of the spec or of the manifest
         return assignment
     if name not in workload.Parameters.model_fields:
         measurement_fields = {info.alias or field for field, info in Measurement.model_fields.items()}

@@ -40,7 +40,7 @@ def override(manifest: Any, assignments: Sequence[str]) -> Any:
         spec = new_manifest.setdefault("spec", {}) if isinstance(new_manifest, dict) else None
         if not isinstance(spec, dict):
             raise UsageError(f'"{assignment}": the manifest has no spec to change', SET)
-        # Each step of the path is a name or an index; the other text is empty.
+        # Each match of `_TOKEN` is a pair of a name and an index, one of which is empty.
         keys = [int(index) if index else name for name, index in _TOKEN.findall(path)]
         field_type = _type_at(BenchmarkRunSpec, keys)
         if field_type is None:
@@ -58,7 +58,7 @@ def _parse_values(text: str, field_type: Any) -> Any:
     has_brackets = text.strip().startswith("[")
     if has_brackets or _WHOLE_NUMBERS.fullmatch(text):
         values = _parse(text if has_brackets else f"[{text}]", list[field_type])
-        if isinstance(values, list):
+        if isinstance(values, list):  # not for malformed YAML, which stays a text
             return values
     return _parse(text, field_type)
 
@@ -118,10 +118,10 @@ def _fields(model: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _parse(text: str, field_type: Any) -> Any:
-    """Return the text parsed as YAML, or the text itself if `field_type` accepts only that.
+    """Return the text parsed as YAML or, if `field_type` accepts only strings, the text itself.
 
-    So `expectations[0].atLeast=2` sets a string. If the type accepts neither, return the parsed value: the check of the
-    manifest will report the problem.
+    `expectations[0].atLeast=2` sets the string "2". If the type accepts neither the parsed value nor the text, return
+    the parsed value, for which the check of the manifest will report the problem.
     """
     try:
         parsed = yaml.safe_load(text)
@@ -138,11 +138,12 @@ def _parse(text: str, field_type: Any) -> Any:
 
 
 def _assign(spec: Any, keys: Sequence[str | int], value: Any, path: str) -> None:
-    """Set the value at `keys` in `spec`; create missing dictionaries. Error messages quote `path`."""
+    """Set the value at `keys` in `spec`, and create missing dictionaries on the way. Error messages quote `path`."""
     container: Any = spec
     for key, next_key in itertools.pairwise(keys):
         _check_container(container, key, path)
         if isinstance(key, str) and container.get(key) is None:
+            # An index into a missing list is an error: the next check reports that the list is empty.
             container[key] = [] if isinstance(next_key, int) else {}
         container = container[key]
     last_key = keys[-1]
@@ -163,7 +164,7 @@ def _check_container(container: Any, key: str | int, path: str) -> None:
 def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
     """Return advice on what to write instead of an unknown path, whose parts are `keys`."""
     known_paths = sorted(_known_paths(BenchmarkRunSpec, spec, ""))
-    longer_paths = [known for known in known_paths if known.endswith((f".{path}", f"].{path}"))]
+    longer_paths = [known for known in known_paths if known.endswith(f".{path}")]
     if longer_paths:  # the beginning of the path was left out
         return f"did you mean {longer_paths[0]}?"
     wrong_index = _index_of_unknown_key(keys)

@@ -175,7 +175,7 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
 
 def _lacks_comparison(result: Result) -> bool:
     """Return True if a timed variant has no verdict against the baseline, for another reason than accepted noise."""
-    if result.protocol == "compile" or result.observations:
+    if result.protocol == "compile" or result.observations:  # nothing was timed
         return False
     compared_variants = {
         comparison.variant for comparison in result.comparisons if comparison.verdict is not None or comparison.noisy
@@ -205,6 +205,6 @@ def _case_outcome(
 
 
 def _evaluated_outcome(run: BenchmarkRun, case: Case, result: Result, problems: tuple[str, ...] = ()) -> CaseOutcome:
-    """Return the outcome of a case that has a result: evaluate the run's expectations for it."""
+    """Evaluate the run's expectations for a case that has a result, and return the case's outcome."""
     expectations = evaluate(run.spec.expectations, result)
     return CaseOutcome(case=case, result=result, expectations=expectations, problems=problems)

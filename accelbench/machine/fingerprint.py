@@ -160,7 +160,7 @@ def _read_cpus(cpuinfo: Path) -> list[dict[str, str]]:
 
 def _count_cores(cpus: Iterable[Mapping[str, str]]) -> str:
     """Return the number of physical cores as text; empty if the kernel does not list them."""
-    # A physical id is a socket's. The sockets of a machine use the same core ids, so both identify a core.
+    # A physical id is a socket's. The sockets of a machine use the same core ids, so a core is identified by both.
     cores = {(fields.get("physical id", ""), fields["core id"]) for fields in cpus if "core id" in fields}
     return str(len(cores) or "")
 

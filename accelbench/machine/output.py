@@ -52,7 +52,7 @@ def flush_output() -> None:
 def occupy_standard_descriptors() -> None:
     """Open each of the file descriptors 0, 1 and 2 that is closed, on /dev/null.
 
-    Otherwise the next file that this process opens would get that number, and what is printed later would get into it.
+    Otherwise the next file that this process opens would get the free number, and with it all later output.
     """
     for descriptor in STANDARD_DESCRIPTORS:
         try:
