@@ -317,7 +317,7 @@ class Workload:
         Args:
             parameters: The case's `Parameters`.
             arrays: What `arrays` returned, in float64.
-            units: Number of units of work, which are those of whole calls; at least `Measure.parity_units`.
+            units: Number of units of work that a program has done in whole calls; at least `Measure.parity_units`.
 
         Returns:
             Arrays in float64, with the names of `Program.export`.

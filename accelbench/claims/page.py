@@ -245,8 +245,9 @@ def _libraries(results: Iterable[Result]) -> str:
     for result in results:
         for name, title in LIBRARIES.items():
             version = result.fingerprint.get(f"version.{name}", "")
-            if version:
+            if version:  # empty in a result whose launches did not import the library
                 versions[title] = version
+    # A launch reports `unknown` for a library that does not say its version.
     return "".join(f", {title} {version}" for title, version in versions.items() if version != "unknown")
 
 

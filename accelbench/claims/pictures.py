@@ -52,6 +52,7 @@ def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
     if lines:
         # All rows with trainings show the same picture, which has a line for each training.
         plots |= dict.fromkeys(_rows_with_trainings(settled_claims), _plot_trainings(lines))
+    # A result in which there is nothing to draw has no plot.
     return {f"row-{row}.svg": canvas.standalone(plot) for row, plot in sorted(plots.items()) if plot}
 
 

@@ -118,6 +118,6 @@ def expected_speedup(variant: str, baseline: str, at_least: str | None, at_most:
         return f"{variant} no faster than {baseline}"
     if at_most is None and at_least == "1":
         return f"{variant} no slower than {baseline}"
-    if at_least is None and at_most is not None and float(at_most) < 1:
+    if at_least is None and at_most is not None and float(at_most) < 1:  # 0.5 times as fast is 2 times as slow
         return f"{variant} at least {short(1 / float(at_most))} times as slow as {baseline}"
     return f"{variant} {describe_bounds(at_least, at_most)} times as fast as {baseline}"

@@ -202,7 +202,7 @@ def as_json(result: Result, launches: Sequence[LaunchRecord] = ()) -> dict[str, 
 
 
 def _count_outcomes(variant: CheckedVariant) -> str:
-    """Return how many checks had each outcome, such as `10 passed, 1 failed`."""
+    """Return how many checks had each outcome, such as `10 passed, 1 failed`, or `failed` if the variant failed."""
     if variant.failure:
         return "failed"
     counts = {outcome: len(variant.checks_with(outcome)) for outcome in get_args(CheckOutcome)}

@@ -107,7 +107,7 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
 def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> SettledClaim:
     """Decide the claim by the results of the first class in `hardware` whose results are complete.
 
-    Results of the other classes are shown, but decide nothing.
+    If no class has complete results, those of the first class decide. Results of other classes are only shown.
     """
     measured_hardware = (candidate for candidate in hardware if _is_measured(claim, candidate, results))
     chosen_hardware = next(measured_hardware, hardware[0])

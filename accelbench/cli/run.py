@@ -121,7 +121,7 @@ def _read_runs(
 
 
 def _create_directories(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
-    """Create a directory for the results of each run, below `out` if it is given; exit on an error."""
+    """Create a directory for the results of each run, `out` or directories in it; exit on an error."""
     from accelbench.local.run import reserve
 
     try:

@@ -362,7 +362,7 @@ class _Problems:
     """Hold the first `MAXIMUM_REPORTED` problems of one kind, and count the others."""
 
     def __init__(self, description: str) -> None:
-        """Begin without problems; `reports` counts those that are not stored as `3 more DESCRIPTION`."""
+        """Begin without problems; `reports` ends in `3 more DESCRIPTION` for those that are only counted."""
         self._description = description
         self._first_problems: list[str] = []
         self._further_count = 0

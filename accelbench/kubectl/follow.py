@@ -233,7 +233,7 @@ class _Follower:
         if refusal:
             self._logs_forbidden = True
             self._print(f"warning: progress cannot be shown: {refusal}")
-            self._print_condition()
+            self._print_condition()  # which was not printed as long as logs could show the progress
         if pod_ended:
             self._pods_read_to_end.add(pod)
             if pod == self._displayed_pod:

@@ -42,7 +42,7 @@ for command in (run, rerun, ls, logs, cancel, report, compare, profiles):
 def main() -> None:
     """Run the console script `kubectl-accelbench`."""
     replace_unencodable()
-    if sys.argv[1:2] == [COMPLETE]:
+    if sys.argv[1:2] == [COMPLETE]:  # kubectl asks for completions of the words that follow
         complete(app, sys.argv[2:])
         return
     app(prog_name="kubectl accelbench")

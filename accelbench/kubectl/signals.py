@@ -25,7 +25,7 @@ class Signals:
 
     def __enter__(self) -> Self:
         """Handle SIGINT and SIGTERM, and remember the previous handlers."""
-        # Python handles SIGINT itself, but not in a background job of a shell: that starts with SIGINT ignored.
+        # Python handles SIGINT itself, but not in a background job of a shell, where SIGINT is ignored at the start.
         for number in (signal.SIGTERM, signal.SIGINT):
             self._previous_handlers[number] = signal.signal(number, self._receive)
         return self

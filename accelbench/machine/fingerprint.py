@@ -147,7 +147,7 @@ def _accelbench_version() -> str:
 
 
 def _read_cpus(cpuinfo: Path) -> list[dict[str, str]]:
-    """Return the fields of each CPU in /proc/cpuinfo; if the file cannot be read, of one CPU without fields."""
+    """Return a mapping of fields for each CPU in /proc/cpuinfo; one empty mapping if the file cannot be read."""
     cpus = []
     for paragraph in _read(cpuinfo).split("\n\n"):
         fields = {}
