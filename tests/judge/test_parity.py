@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from accelbench.api.case import Precision
 from accelbench.launch.record import MISMATCH, ParityReading
+from accelbench.validity import depends_on_inputs
 from accelbench.workload import Arrays, NamedArrays
 from accelbench_runner.judge.arithmetic import EPSILON, round_array, round_arrays
 from accelbench_runner.judge.layout import read_outputs
@@ -345,10 +346,15 @@ def test_few_roundings_to_integers_may_fall_to_the_other_side() -> None:
     single = {name: array.astype(np.float32) for name, array in start.batches[0].items()}
     outputs = np.round(single["x"] @ single["w"]).astype(np.int8)
     assert compare({"y": outputs}, right, 1).worst_ratio <= 1
-    wrong = outputs.copy()
-    wrong.flat[:: wrong.size // 100] += 1
-    assert compare({"y": wrong}, right, 1).worst_ratio > 1
-    assert compare({"y": np.floor(single["x"] @ single["w"]).astype(np.int8)}, right, 1).worst_ratio > 1
+    # Somewhat more of them than in runs of the reference fail, but by a size: on unseen inputs they pass.
+    more = outputs.copy()
+    more.flat[:: more.size // 8] += 1
+    assert 1 < compare({"y": more}, right, 1).worst_ratio < depends_on_inputs.TOLERANCES["float32"]
+    many = np.floor(single["x"] @ single["w"]).astype(np.int8)
+    assert compare({"y": many}, right, 1).worst_ratio > depends_on_inputs.TOLERANCES["float32"]
+    far = outputs.copy()
+    far[0, 0] += 2
+    assert compare({"y": far}, right, 1).worst_ratio == MISMATCH
 
 
 def test_booleans_are_compared() -> None:
