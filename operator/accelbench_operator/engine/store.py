@@ -99,11 +99,11 @@ class Store:
         for name in stored_names:
             if name not in listed_names and self._fresh_at.get((kind, name), 0) <= since:
                 self.remove(kind, name)
-        # Forget the ticks of this kind up to `since`: a list that is requested later is newer than those objects.
+        # Forget the ticks up to `since` where this list was: a list requested later is newer than those objects.
         self._fresh_at = {
             (other_kind, name): tick
             for (other_kind, name), tick in self._fresh_at.items()
-            if other_kind != kind or tick > since
+            if other_kind != kind or tick > since or namespace not in {None, name[0]}
         }
 
     def get(self, kind: str, name: Name) -> StoredObject | None:
