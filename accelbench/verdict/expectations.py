@@ -13,7 +13,7 @@ from accelbench.api.number_registry import NUMBERS
 from accelbench.api.result import Comparison, Outcome, Payback, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN
-from accelbench.validity.quarantine import disturbance_check_names
+from accelbench.validity.quarantine import disturbance_check_names, noise_check_names
 from accelbench.verdict.readings import possible_steps, read
 
 
@@ -56,7 +56,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     if failed_checks:
         names = ", ".join(dict.fromkeys(failed_checks))
         # If noise was accepted, other load leaves the expectation undecided. Any other failed check makes it not met.
-        only_noise = result.noisy and disturbance_check_names().issuperset(failed_checks)
+        only_noise = result.noisy and noise_check_names().issuperset(failed_checks)
         outcome: Outcome = "undecided" if only_noise else "not-met"
         why = "measured next to other load" if only_noise else "its measurement is invalid"
         return ExpectationOutcome(expectation, outcome, f"{_describe(expectation)}: {why} ({names}).")

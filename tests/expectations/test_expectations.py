@@ -299,9 +299,10 @@ def test_an_observation_beside_a_failed_check_meets_nothing() -> None:
     assert not observed(("3", 5), certificate=broken).valid
 
 
+@pytest.mark.parametrize("check", ["shared-device", "unsteady"])
 @pytest.mark.parametrize(("metric", "bound"), [("speedup", {"at_least": "2"}), ("seconds", {"at_most": "1"})])
-def test_a_noisy_result_leaves_expectations_on_times_undecided(metric: Any, bound: dict[str, str]) -> None:
-    shared = Check(name="shared-device", outcome="failed", reading="52 %", variant=VARIANT)
+def test_a_noisy_result_leaves_expectations_on_times_undecided(metric: Any, bound: dict[str, str], check: str) -> None:
+    shared = Check(name=check, outcome="failed", reading="52 %", variant=VARIANT)
     found = a_result(
         a_comparison(verdict=None, noisy=True), certificate=Certificate(checks=(*CLEAN.checks, shared))
     ).model_copy(update={"noisy": (Disturbed(round=2, reasons=("shared-device of jax/jit: 52 %",)),)})
