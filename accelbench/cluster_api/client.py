@@ -268,8 +268,7 @@ def error_with_remedy(status: int, body: str, method: str, path: str) -> ApiErro
     if status == UNAUTHORIZED:
         error.message = f"the cluster does not accept your credentials: log in to it again ({error.message})"
     elif is_refused_by_rbac:
-        verb = {"GET": "read", "POST": "create", "PATCH": "change"}[method]
-        _, resource = verb_and_resource(method, path, {})
+        verb, resource = verb_and_resource(method, path, {})
         error.message = (
             f"you may not {verb} {resource} here: ask for a role that allows it, such as "
             f"Kubernetes' own edit with accelbench's chart ({error.message})"
