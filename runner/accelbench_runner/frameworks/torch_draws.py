@@ -42,8 +42,9 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
             return operation(*arguments, **keywords)
         # Without `dtype`, the result has PyTorch's default type, which is float64 in this run, or its operand's.
         if keywords.get("dtype") in {None, torch.float64} and _takes_dtype(operation):
-            # `rand_like` and `randn_like` take the type of their operand, which is narrowed below.
-            keywords["dtype"] = None if name.endswith("_like") else self.dtype
+            # Without `dtype`, `rand_like` and `randn_like` take the type of their operand, which is narrowed below.
+            takes_type_of_operand = name.endswith("_like") and keywords.get("dtype") is None
+            keywords["dtype"] = None if takes_type_of_operand else self.dtype
         narrow_arguments, narrow_keywords = tree_map_only(torch.Tensor, self._narrow, (arguments, keywords))
         drawn = operation(*narrow_arguments, **narrow_keywords)
         return drawn.double() if drawn.dtype == self.dtype else drawn
