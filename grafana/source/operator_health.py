@@ -11,6 +11,9 @@ from overrides import dashed, in_colours, one_colour, thresholds
 from panels import NO_OPERATOR, THIRD, lines, number
 from queries import OPERATOR, instant, over_time
 
+UNLISTED = f"count(max by (namespace) (accelbench_operator_namespace_unlisted{{{OPERATOR}}}))"
+"""PromQL: the namespaces that the operator cannot list; no sample if there are none."""
+
 RATE = f"{{{OPERATOR}}}[$__rate_interval]"
 SHARES = (0.5, 0.9, 0.99)
 
@@ -62,12 +65,14 @@ def present() -> tuple[Number, ...]:
             "Left out",
             "Results: cases of series whose latest result is not exported, because there are more than the limit; no "
             "dashboard shows them. In progress: cases that are measured and show no progress, because too many are. "
-            "Runs: those that have not finished and whose cases are not counted, because there are too many.",
+            "Runs: those that have not finished and whose cases are not counted, because there are too many. "
+            "Namespaces: those where the API server refuses a list, so that no run is reconciled.",
             "short",
             instant(f"sum(accelbench_series_omitted{{{OPERATOR}}})", "results"),
         )
         .with_target(instant(f"sum(accelbench_live_cases_omitted{{{OPERATOR}}})", "in progress").ref_id("B"))
         .with_target(instant(f"sum(accelbench_runs_omitted{{{OPERATOR}}})", "runs").ref_id("C"))
+        .with_target(instant(f"{UNLISTED} or vector(0)", "namespaces").ref_id("D"))
         .thresholds(thresholds((1, BAD))),
         number(
             "Cases at most",
