@@ -254,10 +254,10 @@ def run_canonical(
     batches: Sequence[NamedArrays],
     outputs: NamedArrays,
 ) -> NamedArrays:
-    """Return the outputs, by name, in the form in which they are compared, which a script's `canonical` makes.
+    """Return a script's outputs, by name, in the form in which they are compared.
 
-    `function` is that `canonical`. It is called once for each batch: with all outputs of the batch, and with the inputs
-    and parameters that it names.
+    `function` is the script's `canonical`, which makes that form. It is called once for each batch: with all outputs of
+    the batch, and with the inputs and parameters that it names.
     """
     by_batch = [outputs] if len(batches) == 1 else [_outputs_of_batch(outputs, index) for index in range(len(batches))]
     results = [

@@ -70,8 +70,8 @@ class ObservationRow:
 def title(case: Case, *, compiled_cases: bool = False) -> str:
     """Describe the case in one line: workload, parameters, precision and accelerator.
 
-    If `compiled_cases`, describe all cases of a run that were compiled and not run: without what differs between them,
-    which is the swept parameters and the compile target.
+    With `compiled_cases`, describe all cases that a run compiled without running them. The line then leaves out their
+    differences: the swept parameters and the compile target.
     """
     parameters = dict(case.parameters)
     if compiled_cases:

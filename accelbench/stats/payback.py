@@ -52,8 +52,9 @@ class PaybackEstimate:
 def estimate_payback(
     baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float
 ) -> PaybackEstimate | None:
-    """Estimate after how many steps a variant is ahead of its baseline in total time; None with too few rounds.
+    """Estimate after how many steps, or until which step, a variant is ahead of its baseline in total time.
 
+    None with too few rounds.
     Item i of `baseline` and of `variant` is from the same round. The interval misses the true number of steps with
     probability `alpha`.
     """
@@ -67,11 +68,11 @@ def estimate_payback(
     # A variant's first call takes extra seconds, and each later step saves seconds; either number may be negative.
     answer: Answer
     steps = None
-    if mean_extra > 0 and mean_saved > 0:
+    if mean_extra > 0 and mean_saved > 0:  # a slow start, then faster steps
         answer, steps = "after", mean_extra / mean_saved
-    elif mean_extra < 0 and mean_saved < 0:
+    elif mean_extra < 0 and mean_saved < 0:  # a quick start, then slower steps
         answer, steps = "until", mean_extra / mean_saved
-    elif mean_extra < 0 or mean_saved > 0:
+    elif mean_extra < 0 or mean_saved > 0:  # quicker in one of the two, and slower in none
         answer = "at-once"
     else:
         answer = "never"

@@ -39,7 +39,9 @@ def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
         timed_launches = [launch for launch in evidence.launches_of(variant) if launch.seconds()]
         if roof.source is None:
             yield variant, untested(_why_no_limits(evidence.launches))
-        elif not timed_launches or work_per_unit(timed_launches[0]) is None:
+        elif not timed_launches:
+            yield variant, untested("no launch has a time")
+        elif work_per_unit(timed_launches[0]) is None:
             yield variant, untested("the workload declares neither operations nor bytes")
         else:
             yield variant, _judge_fastest(timed_launches, roof, roof.source)

@@ -101,14 +101,14 @@ class _Search:
         arguments = list(function.args)
 
         def replace_function(new_function: Any) -> None:
-            """Make the partial call another function, with the current `arguments`."""
+            """Set the function that the partial calls, and its arguments to the current `arguments`."""
             # The attributes `func` and `args` are read-only, but `__setstate__` sets them.
             function.__setstate__((new_function, tuple(arguments), function.keywords, vars(function)))  # type: ignore[attr-defined]
 
         def replace_argument(index: int, value: Any) -> None:
             """Make the partial pass another value as a positional argument."""
             arguments[index] = value
-            replace_function(function.func)
+            replace_function(function.func)  # the same function, to set the arguments
 
         for index, argument in enumerate(function.args):
             replace = functools.partial(replace_argument, index)

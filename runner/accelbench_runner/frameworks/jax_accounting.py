@@ -66,7 +66,7 @@ class JaxAccounting(Accounting):
         jax.monitoring.register_event_listener(self._count_event)
 
     def _record_span(self, event: str, began: float, ended: float, **details: Any) -> None:
-        """Store when JAX traced, lowered or compiled a function, and the function's name; JAX calls this."""
+        """Store the span in which JAX traced, lowered or compiled a function, and its name; JAX calls this."""
         if event in PARTS:
             self._spans.append((Span(began, ended, PARTS[event]), str(details.get("fun_name", "a function"))))
 

@@ -122,7 +122,7 @@ class AcceleratorBackend(HostBackend):
         return name
 
     def id(self) -> str | None:
-        """Return the device's UUID with NVML's prefix `GPU-`; in NVML, a MIG slice has another UUID."""
+        """Return the device's UUID as NVML writes a whole GPU's, `GPU-...`; that of a MIG slice begins with `MIG-`."""
         uuid = getattr(self._properties(), "uuid", None)
         return f"GPU-{uuid}" if uuid else None
 

@@ -268,7 +268,7 @@ class JudgedCase:
         needed = min(2, len(names))  # a case may have a single variant
         if len(valid) < needed:
             return StopReason.NOTHING_TO_COMPARE
-        if self.split.all_disturbed:  # no round counts yet
+        if self.split.all_disturbed:  # no round counts yet, so none counts towards the maximum either
             return None
         rounds = len(self.rounds)
         is_narrow_enough = [

@@ -96,7 +96,7 @@ def program_of(case: Case, workload: Workload, parameters: Any) -> ReferenceProg
 def start_arrays(case: Case, workload: Workload, parameters: Any, unseen_seed: int | None) -> Arrays:
     """Return the arrays from which programs start, rounded to the requested precision.
 
-    They are those of the case's seed, or of `unseen_seed` unless it is None.
+    With `unseen_seed`, these are other inputs of the same kind, drawn with that seed.
     """
     arrays = generate(workload, parameters, case.measurement.seed)
     if unseen_seed is not None:
