@@ -452,6 +452,15 @@ def test_a_template_that_is_there_already_is_the_runs_own_or_nothing_is_created(
     assert not world.cluster.jobs
 
 
+def test_no_job_is_created_without_its_claim_template_if_that_goes_in_the_same_moment(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.cluster, "create_claim_template", raising(ConflictError(409, "already exists")))
+    with pytest.raises(ConflictError):
+        create_claiming(world)
+    assert not world.cluster.jobs
+
+
 def test_a_cluster_without_claims_is_what_the_run_waits_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = NotFoundError(404, "the server could not find the requested resource")
     monkeypatch.setattr(world.cluster, "create_claim_template", raising(missing))

@@ -204,7 +204,7 @@ class Applier:
         except ConflictError:
             existing = await self._cluster.get_claim_template(metadata["namespace"], metadata["name"])
             if existing is None:
-                return  # it was deleted after it had caused the conflict
+                raise  # it was deleted after it had caused the conflict: the next try creates it
             is_of_run = controller_uid(existing, RUN) == plan.metadata.uid
             if not is_of_run or not await is_as_created(self._cluster, CLAIM_TEMPLATE, template, existing):
                 raise ForeignObjectError(
