@@ -11,8 +11,11 @@ from overrides import dashed, in_colours, one_colour, thresholds
 from panels import NO_OPERATOR, THIRD, lines, number
 from queries import OPERATOR, instant, over_time
 
-UNLISTED = f"count(max by (namespace) (accelbench_operator_namespace_unlisted{{{OPERATOR}}}))"
-"""PromQL: the namespaces that the operator cannot list; no sample if there are none."""
+UNLISTED = (
+    f"count(max by (namespace) (accelbench_operator_namespace_unlisted{{{OPERATOR}}})) "
+    f"or 0 * max(accelbench_operator_leading{{{OPERATOR}}})"
+)
+"""PromQL: how many namespaces the operator cannot list; no sample without an operator."""
 
 RATE = f"{{{OPERATOR}}}[$__rate_interval]"
 SHARES = (0.5, 0.9, 0.99)
@@ -72,7 +75,7 @@ def present() -> tuple[Number, ...]:
         )
         .with_target(instant(f"sum(accelbench_live_cases_omitted{{{OPERATOR}}})", "in progress").ref_id("B"))
         .with_target(instant(f"sum(accelbench_runs_omitted{{{OPERATOR}}})", "runs").ref_id("C"))
-        .with_target(instant(f"{UNLISTED} or vector(0)", "namespaces").ref_id("D"))
+        .with_target(instant(UNLISTED, "namespaces").ref_id("D"))
         .thresholds(thresholds((1, BAD))),
         number(
             "Cases at most",
