@@ -302,6 +302,18 @@ async def test_an_unwilling_server_is_asked_again() -> None:
     assert jobs_in(store) == {"a"}
 
 
+async def test_an_error_that_nobody_expected_is_logged_with_its_traceback_and_the_objects_are_listed_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pauses: list[float] = []
+    store, _ = await reflect(AttributeError("a mistake"), [manifest("a", "1")], pauses=pauses)
+
+    assert jobs_in(store) == {"a"}
+    assert len(pauses) == 1
+    (record,) = (record for record in caplog.records if record.exc_info)
+    assert isinstance(record.exc_info[1], AttributeError)  # type: ignore[index]
+
+
 async def test_a_job_that_only_has_our_labels_and_another_owner_is_none_of_ours() -> None:
     store, _ = await reflect([manifest("forged", "1", owner="someone-else")])
 

@@ -60,7 +60,10 @@ class Reflector:
         return self._path
 
     async def run(self) -> None:
-        """List and watch the objects until cancelled."""
+        """List and watch the objects until cancelled.
+
+        No error of one kind of object ends the process, which also serves the other kinds.
+        """
         while True:
             try:
                 version = await self._list()
@@ -73,6 +76,9 @@ class Reflector:
                 # The operator may lack the permission in one of its namespaces: it must not wait for that namespace.
                 if self.namespace and isinstance(error, ForbiddenError | NotFoundError):
                     self.answered.set()
+                await self._pause()
+            except Exception:
+                logger.exception("%s: unexpected error; listing again", self._path)
                 await self._pause()
 
     async def _pause(self) -> None:
