@@ -196,7 +196,11 @@ async def test_the_api_server_says_who_may_scrape(cluster: Cluster) -> None:
         configuration.cert_file = configuration.key_file = None
         configuration.api_key = {"BearerToken": f"Bearer {token('operator')}"}
         async with KubernetesApi(configuration) as api:
-            may = Scrapers(api)
+            scrapers = Scrapers(api)
+
+            async def may(authorization: str) -> tuple[int, str]:
+                return await scrapers(authorization, "10.0.0.1")
+
             assert await may(f"Bearer {token('prometheus')}") == (200, "")
             status, why = await may(f"Bearer {token('stranger')}")
             assert (status, "stranger may not get /metrics" in why) == (403, True)

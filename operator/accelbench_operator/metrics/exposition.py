@@ -95,11 +95,11 @@ class Tls:
         return tuple(file.stat().st_mtime for file in files if file)
 
 
-Authorize = Callable[[str], Awaitable[tuple[int, str]]]
-"""Takes an Authorization header; returns 200, or the HTTP status of a refusal and its reason."""
+Authorize = Callable[[str, str], Awaitable[tuple[int, str]]]
+"""Takes an Authorization header and the client's address; returns 200, or the HTTP status and reason of a refusal."""
 
 
-async def allow_everyone(_: str) -> tuple[int, str]:
+async def allow_everyone(_authorization: str, _address: str) -> tuple[int, str]:
     """Authorize every request, whatever its Authorization header."""
     return 200, ""
 
@@ -122,7 +122,7 @@ async def serve_metrics(
 
     async def answer_scrape(request: web.Request) -> web.StreamResponse:
         """Return the metrics, or the status and reason of a refusal."""
-        status, refusal = await authorize(request.headers.get("Authorization", ""))
+        status, refusal = await authorize(request.headers.get("Authorization", ""), request.remote or "")
         if status != web.HTTPOk.status_code:
             return web.Response(status=status, text=f"{refusal}\n")
         scrape = await asyncio.to_thread(exposition.write, snapshot(), request.headers.get("Accept", ""))

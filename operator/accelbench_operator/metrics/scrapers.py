@@ -4,8 +4,8 @@ Kubernetes' own components guard their metrics in the same way: TokenReview, the
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -16,48 +16,75 @@ TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a 
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 METRICS_PATH = "/metrics"
 CACHE_SECONDS = 60.0
-"""How long an answer is cached: Prometheus scrapes every few seconds; one review a minute is enough."""
+"""How long a permission is cached: Prometheus scrapes every few seconds; one review a minute is enough."""
 MAXIMUM_CACHED = 64
-"""Maximum number of answers in the cache; a full cache is emptied."""
+"""Maximum number of tokens whose permission is cached; the oldest ones are dropped."""
+MAXIMUM_REVIEWS = 200
+"""Maximum number of tokens without a cached permission that are reviewed in `WINDOW_SECONDS`."""
+MAXIMUM_REVIEWS_PER_ADDRESS = 20
+"""The same for one client, so that none takes the reviews of a scraper whose token was renewed."""
+WINDOW_SECONDS = 60.0
 BEARER_PREFIX = "Bearer "
 
 Answer = tuple[int, str]
 
 
-@dataclass(frozen=True)
-class _CachedAnswer:
-    answer: Answer
-    expires_at: float
-    """By the clock of `Scrapers`, in seconds."""
-
-
 class Scrapers:
-    """Review tokens at the API server, and cache the answers. Call it with an Authorization header."""
+    """Review tokens at the API server, and cache permissions. Call it with an Authorization header and an address.
+
+    Anybody can send tokens. So only tokens that may scrape are cached, and reviews of other tokens are limited: a
+    stranger can neither flood the API server nor drop a scraper from the cache.
+    """
 
     def __init__(self, api: KubernetesApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
         self._clock = clock
-        self._cache: dict[str, _CachedAnswer] = {}
-        """By token."""
+        self._permitted: dict[str, float] = {}
+        """When the permission of each token expires, by `clock`; the oldest first."""
+        self._reviews: Counter[str] = Counter()
+        """Reviews of other tokens by client address, in the current window."""
+        self._window_ends = 0.0
 
-    async def __call__(self, authorization: str) -> Answer:
-        """Return HTTP status 200 if the Authorization header allows a scrape, else another status and the reason."""
+    async def __call__(self, authorization: str, address: str) -> Answer:
+        """Return HTTP status 200 if the Authorization header allows a scrape, else another status and the reason.
+
+        Args:
+            authorization: the header's value; empty without one.
+            address: address of the client that sends it.
+        """
         token = authorization.removeprefix(BEARER_PREFIX)
         has_token = authorization.startswith(BEARER_PREFIX) and token != ""
         if not has_token:
             return HTTPStatus.UNAUTHORIZED, "send the bearer token of a service account that may get /metrics"
         now = self._clock()
-        cached = self._cache.get(token)
-        if cached and now < cached.expires_at:
-            return cached.answer
+        if now < self._permitted.get(token, now):
+            return HTTPStatus.OK, ""
+        # A scraper whose permission has only expired needs no place in the window.
+        if token not in self._permitted and not self._take_place(address, now):
+            return (
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"too many tokens that may not get {METRICS_PATH}; try again in {WINDOW_SECONDS:.0f} s",
+            )
         try:
             answer = await self._review(token)
         except ApiError as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, f"cannot ask the API server who this is: {error}"
-        if len(self._cache) >= MAXIMUM_CACHED:  # the simplest way to limit the cache: few tokens scrape
-            self._cache.clear()
-        self._cache[token] = _CachedAnswer(answer, now + CACHE_SECONDS)
+        self._permitted.pop(token, None)
+        if answer[0] == HTTPStatus.OK:
+            self._permitted[token] = now + CACHE_SECONDS
+            if len(self._permitted) > MAXIMUM_CACHED:
+                del self._permitted[next(iter(self._permitted))]
         return answer
+
+    def _take_place(self, address: str, now: float) -> bool:
+        """Count a review in the current window; return False if there were too many already."""
+        if now >= self._window_ends:
+            self._reviews.clear()
+            self._window_ends = now + WINDOW_SECONDS
+        if self._reviews[address] >= MAXIMUM_REVIEWS_PER_ADDRESS or self._reviews.total() >= MAXIMUM_REVIEWS:
+            return False
+        self._reviews[address] += 1
+        return True
 
     async def _review(self, token: str) -> Answer:
         """Ask the API server if the token's user may get `/metrics`; return a status and the reason of a refusal."""
