@@ -38,7 +38,15 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "profiles": {"profiles": {"h100": {"preset": "gke-nvidia-h100", "pricePerHour": "11.06 USD"}}},
     "defaults for pods": {"podTemplate": {"spec": {"priorityClassName": "benchmarks"}}},
     "some namespaces": {"namespaces": ["team-a", "team-b"]},
-    "nothing of the cluster's": {"namespaces": ["team-a"], "crds": {"enabled": False}, "rbac": {"aggregate": False}},
+    "namespaces by their labels": {"namespaceLabels": {"accelbench.dev/runs": "allowed", "stage": "production"}},
+    "nothing of the cluster's": {
+        "namespaces": ["team-a"],
+        "crds": {"enabled": False},
+        "rbac": {"userRoles": False},
+        "admissionPolicy": {"enabled": False},
+    },
+    "no admission policy": {"admissionPolicy": {"enabled": False}},
+    "benchmarks for all who may edit": {"rbac": {"aggregate": True}},
     "another class": {"className": "second"},
     "replicas": {"replicas": 3, "podDisruptionBudget": {"minAvailable": 2}},
     "replicas by share": {"replicas": 3, "podDisruptionBudget": {"maxUnavailable": "40%"}},
@@ -75,7 +83,7 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "an end and a history": {"terminationGracePeriodSeconds": 5, "revisionHistoryLimit": 0},
     "an account that is there": {"serviceAccount": {"create": False, "name": "mine"}},
     "a workload identity": {"serviceAccount": {"annotations": {"iam.example.com/role": "none"}}},
-    "no roles": {"rbac": {"create": False, "aggregate": False}},
+    "no roles": {"rbac": {"create": False, "userRoles": False}},
     "ports": {"metrics": {"port": 9191}, "health": {"port": 8181}},
     "a service": {
         "metrics": {
@@ -148,7 +156,9 @@ EVERYTHING: dict[str, Any] = {}
 for _name, _values in SWITCHES.items():
     if _name not in {
         "definitions elsewhere",
+        "namespaces by their labels",
         "nothing of the cluster's",
+        "no admission policy",
         "replicas by share",
         "no budget",
         "the node's network",

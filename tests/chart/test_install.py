@@ -15,6 +15,7 @@ from chart.schemas import schemas
 from chart.switches import EVERYTHING, SWITCHES
 from cluster.wait import wait_until
 from pages.machine import at_cluster
+from security.release import installed as release_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +29,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 @pytest.fixture
 def installed(cluster: Cluster) -> Iterator[Cluster]:
     """A cluster with the chart in the test's namespace."""
-    # Named after the namespace, as the chart's roles are the whole cluster's.
-    release = (cluster.namespace, f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}")
-    # The session's other tests may have defined the kinds before.
-    done = helm("install", "--take-ownership", *release, CHART, values={})
-    assert done.returncode == 0, done.stderr
-    yield cluster
-    helm("uninstall", *release)
+    with release_in(cluster):
+        yield cluster
 
 
 def test_it_installs_the_definitions_with_the_operator(installed: Cluster) -> None:
@@ -94,17 +90,26 @@ def test_the_pod_satisfies_the_restricted_pod_security_standard(cluster: Cluster
     assert "PodSecurity" not in warnings()
 
 
-def test_whoever_may_edit_a_namespace_may_run_benchmarks_there_and_write_no_result(installed: Cluster) -> None:
-    installed.kubectl("create", "rolebinding", "engineer", "--clusterrole=edit", "--user=engineer")
+def may(cluster: Cluster, verb: str, resource: str, part: str = "") -> bool:
+    """Whether the user `engineer` may do that in the cluster's namespace."""
+    asked = ("auth", "can-i", verb, f"{resource}.accelbench.dev", f"--subresource={part}", "--as=engineer")
+    return cluster.kubectl(*asked, check=False).stdout.strip() == "yes"
 
-    def may(verb: str, resource: str, part: str = "") -> bool:
-        asked = ("auth", "can-i", verb, f"{resource}.accelbench.dev", f"--subresource={part}", "--as=engineer")
-        return installed.kubectl(*asked, check=False).stdout.strip() == "yes"
 
-    wait_until(lambda: may("create", "benchmarkruns"), what="the role to be aggregated")
-    assert may("get", "benchmarkresults")
-    assert not may("create", "benchmarkresults")
-    assert not may("update", "benchmarkruns", "status")
+def test_whoever_is_bound_to_the_charts_role_may_run_benchmarks_there_and_write_no_result(installed: Cluster) -> None:
+    assert not may(installed, "create", "benchmarkruns")
+    role = f"--clusterrole={installed.namespace}-edit"
+    installed.kubectl("create", "rolebinding", "engineer", role, "--user=engineer")
+    wait_until(lambda: may(installed, "create", "benchmarkruns"), what="the role to be bound")
+    assert not may(installed, "create", "benchmarkresults")
+    assert not may(installed, "update", "benchmarkruns", "status")
+
+
+def test_on_request_whoever_may_edit_a_namespace_may_run_benchmarks_there(cluster: Cluster) -> None:
+    with release_in(cluster, rbac={"aggregate": True}):
+        cluster.kubectl("create", "rolebinding", "engineer", "--clusterrole=edit", "--user=engineer")
+        wait_until(lambda: may(cluster, "create", "benchmarkruns"), what="the role to be aggregated")
+        assert may(cluster, "get", "benchmarkresults")
 
 
 def notes(cluster: Cluster, **values: Any) -> str:

@@ -467,6 +467,37 @@ def test_a_budget_can_be_said_in_each_way_and_be_left_out() -> None:
     assert budget(SWITCHES["no budget"]) == []
 
 
+ACCOUNT = 'request.userInfo.username == "system:serviceaccount:system:accelbench"'
+
+
+def test_the_api_server_limits_the_operators_account_and_no_other() -> None:
+    found = [each for each in render() if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    names = {"accelbench-jobs", "accelbench-claims", "accelbench-writes"}
+    policies = {each["metadata"]["name"]: each["spec"] for each in found if not each["kind"].endswith("Binding")}
+    bindings = [each["spec"] for each in found if each["kind"].endswith("Binding")]
+    assert policies.keys() == {each["policyName"] for each in bindings} == names
+    assert all(each["validationActions"] == ["Deny"] for each in bindings)
+    for spec in policies.values():
+        assert [condition["expression"] for condition in spec["matchConditions"]] == [ACCOUNT]
+        assert spec["failurePolicy"] == "Fail"
+    off = render(SWITCHES["no admission policy"])
+    assert not [each for each in off if each["kind"].startswith("ValidatingAdmissionPolicy")]
+
+
+def test_users_get_roles_that_are_part_of_kubernetes_own_on_request_alone() -> None:
+    def marks(values: dict[str, Any]) -> dict[str, set[str]]:
+        roles = {each["metadata"]["name"]: each["metadata"] for each in render(values) if each["kind"] == "ClusterRole"}
+        users = ("accelbench-edit", "accelbench-view")
+        return {name: {label for label in roles[name]["labels"] if "aggregate-to-" in label} for name in users}
+
+    prefix = "rbac.authorization.k8s.io/aggregate-to"
+    assert marks({}) == {"accelbench-edit": set(), "accelbench-view": set()}
+    assert marks(SWITCHES["benchmarks for all who may edit"]) == {
+        "accelbench-edit": {f"{prefix}-edit"},
+        "accelbench-view": {f"{prefix}-view"},
+    }
+
+
 def test_without_roles_somebody_else_gives_them() -> None:
     kinds = {each["kind"] for each in render(SWITCHES["no roles"])}
     assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
@@ -593,6 +624,8 @@ def test_a_node_without_services_is_reached_through_the_hosts_network() -> None:
         ({"topologySpreadConstraints": [{"maxSkew": 1}]}, "topologyKey"),
         ({"extraVolumeMounts": [{"name": "a"}]}, "mountPath"),
         ({"rbac": {"enabled": False}}, "enabled"),
+        ({"admissionPolicy": {"enable": True}}, "enable"),
+        ({"namespaceLabels": {"team": "machine learning"}}, "team"),
         ({"metrics": {"podMonitor": {"interval": "often"}}}, "interval"),
         ({"metrics": {"service": {"ipFamilyPolicy": "Both"}}}, "ipFamilyPolicy"),
         ({"dashboards": {"grafanaOperator": {"instanceSelector": {"dashboards": "grafana"}}}}, "instanceSelector"),

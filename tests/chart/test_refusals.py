@@ -49,6 +49,26 @@ BOTH = {"enabled": True}
             "serviceAccount.create=false without serviceAccount.name",
             "set rbac.create=false",
         ),
+        (
+            {"serviceAccount": {"create": False}, "rbac": {"create": False}},
+            "admissionPolicy.enabled with serviceAccount.create=false and without serviceAccount.name",
+            "name the operator's account",
+        ),
+        (
+            {"rbac": {"aggregate": True, "userRoles": False}},
+            "rbac.aggregate with rbac.userRoles=false",
+            "userRoles=true",
+        ),
+        (
+            {"namespaces": ["team-a"], "namespaceLabels": {"a": "b"}},
+            "namespaces and namespaceLabels",
+            "leave one of them empty",
+        ),
+        (
+            {"namespaceLabels": {"a": "b"}, "admissionPolicy": {"enabled": False}},
+            "namespaceLabels with admissionPolicy.enabled=false",
+            "or list the namespaces",
+        ),
         ({"crds": {"enabled": False, "keep": False}}, "crds.enabled=false with crds.keep=false", "leave crds.keep"),
         ({"metrics": {"port": 8080}}, "metrics.port and health.port are both 8080", "change one of them"),
         (

@@ -130,7 +130,8 @@ class Started:
 
 def user(cluster: Cluster, directory: Path, *roles: str, name: str = "jane") -> User:
     """An account with roles in the cluster's namespace: Kubernetes' own, as the chart adds to them, or the chart's."""
-    added = [each for each in render() if any(role in str(each["metadata"].get("labels")) for role in ROLES)]
+    manifests = render({"rbac": {"aggregate": True}})
+    added = [each for each in manifests if any(role in str(each["metadata"].get("labels")) for role in ROLES)]
     for each in added:
         # Under names of their own: they are the whole cluster's, and a release may be installed into it later.
         each["metadata"]["name"] = each["metadata"]["name"].replace("accelbench-", "accelbench-users-")

@@ -53,7 +53,7 @@ class OperatorProcess:
         self._profiles = directory / "profiles.yaml"
         self._profiles.write_text(profiles)
         self._log = directory / "operator.log"
-        self._kubeconfig = directory / "operator.kubeconfig"
+        self.kubeconfig = directory / "operator.kubeconfig"
         self.metrics_port, self.health_port = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._grant()
@@ -71,7 +71,7 @@ class OperatorProcess:
             "PATH": os.environ["PATH"],
             **{name: value for name, value in os.environ.items() if name.startswith("COV")},
             "HOME": str(self._log.parent),
-            "KUBECONFIG": str(self._kubeconfig),
+            "KUBECONFIG": str(self.kubeconfig),
             "ACCELBENCH_RUNNER_IMAGE": "accelbench-runner:test",
             "ACCELBENCH_PROFILES": str(self._profiles),
             "ACCELBENCH_NAMESPACES": self._cluster.namespace,
@@ -159,8 +159,8 @@ class OperatorProcess:
         config["users"][0]["user"] = {"token": token}
         if self._server:
             config["clusters"][0]["cluster"] = {"server": self._server}
-        self._kubeconfig.touch(mode=0o600)
-        self._kubeconfig.write_text(json.dumps(config))
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(json.dumps(config))
 
 
 @cache

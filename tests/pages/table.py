@@ -10,7 +10,7 @@ RUN: dict[str, dict[Where, tuple[str, ...]]] = {
     "docs/start.md": {"laptop": ("On a laptop",), "node": ("In a cluster",)},
     "docs/operations/backup.md": {"control plane": ("Copy them", "Bring them back")},
     "docs/operations/install.md": {
-        "control plane": ("Pull secrets", "Values", "Release", "Which nodes measure", "Remove")
+        "control plane": ("Pull secrets", "Values", "Release", "Which nodes measure", "Who may use it", "Remove")
     },
     "docs/operations/security.md": {"control plane": ("Pod Security",)},
     "docs/operations/troubleshooting.md": {"control plane": ("Troubleshooting",)},

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from api.good import GPU_POD, RUNNER
 from api.manifests import runner
 
-__all__ = ["ALLOWED", "REFUSED_BY_THE_API_SERVER", "REFUSED_BY_THE_OPERATOR"]
+__all__ = ["ALLOWED", "EVERYTHING", "REFUSED_BY_THE_API_SERVER", "REFUSED_BY_THE_OPERATOR"]
 
 Template = dict[str, Any]
 
@@ -113,3 +114,18 @@ ALLOWED: dict[str, Template] = {
     "labels and annotations": {"metadata": {"labels": {"app": "web"}, "annotations": {"a": "b"}}},
 }
 """What docs/operations/security.md says that whoever may create a BenchmarkRun can have, each in a row of its table."""
+
+EVERYTHING: dict[str, Any] = {
+    "metadata": GPU_POD["metadata"],
+    "spec": {
+        **GPU_POD["spec"],
+        **runner(**RUNNER | {"resources": {"limits": {"memory": "8Gi"}, "claims": [{"name": "gpu"}]}})["spec"],
+        "schedulerName": "default-scheduler",
+        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
+        "securityContext": {"fsGroup": 0, "fsGroupChangePolicy": "OnRootMismatch"},
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+        ],
+    },
+}
+"""Each field of a pod that a run may set."""

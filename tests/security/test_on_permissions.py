@@ -65,10 +65,11 @@ def may(cluster: Cluster, who: str, verb: str, resource: str) -> bool:
     return cluster.kubectl(*asked, check=False).stdout.strip() == "yes"
 
 
+@pytest.mark.parametrize("labels", [{}, {"accelbench.dev/runs": "allowed"}], ids=["any namespace", "by their labels"])
 def test_an_operator_of_the_whole_cluster_may_do_what_it_needs_and_nothing_else(
-    cluster: Cluster, elsewhere: Cluster
+    cluster: Cluster, elsewhere: Cluster, labels: dict[str, str]
 ) -> None:
-    with installed(cluster) as release:
+    with installed(cluster, namespaceLabels=labels) as release:
         assert permissions(cluster, account(release), cluster.namespace) == NEEDED | OWN
         assert permissions(cluster, account(release), elsewhere.namespace) == NEEDED
         assert [what for what in NEVER if may(cluster, account(release), *what)] == []

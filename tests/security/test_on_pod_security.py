@@ -10,11 +10,10 @@ import pytest
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profiles, load_presets
 from accelbench_operator.runs.job import build_job
-from api.good import GPU_POD, RUNNER
-from api.manifests import runner
 from chart.helm import render
 from cluster.errors import KubectlError
 from operator_world.builders import make_plan
+from security.reach import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,21 +21,6 @@ if TYPE_CHECKING:
     from cluster.cluster import Cluster
 
 pytestmark = pytest.mark.cluster
-
-EVERYTHING: dict[str, Any] = {
-    "metadata": GPU_POD["metadata"],
-    "spec": {
-        **GPU_POD["spec"],
-        **runner(**RUNNER | {"resources": {"limits": {"memory": "8Gi"}, "claims": [{"name": "gpu"}]}})["spec"],
-        "schedulerName": "default-scheduler",
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
-        "securityContext": {"fsGroup": 0, "fsGroupChangePolicy": "OnRootMismatch"},
-        "topologySpreadConstraints": [
-            {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
-        ],
-    },
-}
-"""Each field of a pod that a run may set."""
 
 
 @pytest.fixture
