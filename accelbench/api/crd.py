@@ -176,6 +176,9 @@ def schema_of(kind: CustomResource) -> Schema:
     for name in {"status", "summary", "expectations", "result"} & set(schema["properties"]):
         _remove_defaults(schema["properties"][name])
         _add_bounds(schema["properties"][name])
+    if kind.status:
+        # Otherwise kstatus, and so Flux, would take an object that no operator has seen yet for finished.
+        schema["properties"]["status"]["default"] = {"observedGeneration": 0}
     return schema
 
 

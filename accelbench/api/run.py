@@ -385,7 +385,8 @@ class BenchmarkRunStatus(Document):
         default=(),
         max_length=MAXIMUM_CONDITIONS,
         description="Accepted: the spec can be run. Finished: nothing more will happen. "
-        "Succeeded: every case has a valid result that meets the expectations.",
+        "Succeeded: every case has a valid result that meets the expectations. For kstatus, only while they are True: "
+        "Reconciling: the run is unfinished and not suspended. Stalled: it finished without success.",
         json_schema_extra=_list_with_keys("type"),
     )
     phase: str = Field(default="", description="One word for `kubectl get`: the reason of the Finished condition.")

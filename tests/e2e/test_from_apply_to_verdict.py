@@ -58,10 +58,12 @@ def example(installed: Installed) -> dict[str, Any]:
 def test_the_run_is_accepted_finishes_and_succeeds(example: dict[str, Any]) -> None:
     found = {name: (condition["status"], condition["reason"]) for name, condition in conditions(example).items()}
     ends = ("Succeeded", "True"), ("Noisy", "False")
+    stalled = found.pop("Stalled", None)
     assert found in [
         {"Accepted": ("True", "Accepted"), "Finished": ("True", reason), "Succeeded": (status, reason)}
         for reason, status in ends
     ]
+    assert (stalled is None) is (found["Succeeded"][0] == "True")
     assert example["status"]["cases"] == {"total": 1, "active": 0, "measured": 1, "failed": 0}
 
 

@@ -399,7 +399,7 @@ def test_two_operators_of_two_classes_share_a_namespace_and_no_run(
     apply(cluster)
     succeed(kubelet, next_pod(kubelet, cluster))
     wait_for(cluster, operator, "Finished", "Succeeded")
-    assert "status" not in cluster.get("bmr", "staged")
+    assert "phase" not in cluster.get("bmr", "staged")["status"]
 
     other = OperatorProcess(cluster, tmp_path / "other", class_name="staging")
     other.start()

@@ -211,7 +211,7 @@ def test_what_a_newer_operator_wrote_into_a_status_stays_and_hides_nothing() -> 
     status = cluster.run["status"]
     assert status["forecast"] == "sunny"
     assert [condition["type"] for condition in status["conditions"]] == [
-        *("Accepted", "Finished", "Succeeded"),
+        *("Accepted", "Finished", "Succeeded", "Reconciling"),
         "example.com/Audited",
     ]
     assert newer in status["conditions"]
@@ -297,6 +297,7 @@ def test_a_refused_run_is_measured_once_its_spec_is_corrected() -> None:
         "Accepted": "True",
         "Finished": "False",
         "Succeeded": "Unknown",
+        "Reconciling": "True",
     }
 
 

@@ -79,7 +79,7 @@ def test_conditions_of_others_never_make_a_status_too_long() -> None:
     plan = make_plan()
     progress = RunProgress((), (), {}, NOW, None, False, "")
     status = progress_status(plan, before, progress)
-    assert [each.type for each in status.conditions[:3]] == ["Accepted", "Finished", "Succeeded"]
+    assert [each.type for each in status.conditions[:4]] == ["Accepted", "Finished", "Succeeded", "Reconciling"]
     assert len(status.conditions) == 32
 
 

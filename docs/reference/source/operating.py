@@ -104,9 +104,10 @@ $ kubectl describe bmr my-run      # Finished: why it waits; Succeeded: why it f
 $ accelbench profiles              # which nodes fit which profile, and why not
 ```
 
-If a run has no status at all, no operator serves it: none is installed, or it serves other namespaces or another
-`spec.className`. `kubectl wait --for=condition=Finished` returns for every run, unless its user has suspended it or it
-waits in a queue without a `startDeadlineSeconds`. [Reasons](../reference/reasons.md) explains every reason in a status.
+If `kubectl get bmr` shows no status of a run, no operator serves it: none is installed, or it serves other namespaces
+or another `spec.className`. `kubectl wait --for=condition=Finished` returns for every run, unless its user has
+suspended it or it waits in a queue without a `startDeadlineSeconds`. [Reasons](../reference/reasons.md) explains every
+reason in a status.
 """
 STARTING = """While a case waits, the message of `Finished` gives the reason. `{cluster_message}` comes from the
 cluster: from the scheduler, the kubelet, the API server, or the events of the Job or pod."""

@@ -30,8 +30,9 @@ NAMED_CASES = 3
 """Maximum number of cases that a message names before it counts the others."""
 
 Truth = Literal["True", "False", "Unknown"]
-ConditionType = Literal["Accepted", "Finished", "Succeeded"]
+ConditionType = Literal["Accepted", "Finished", "Succeeded", "Reconciling", "Stalled"]
 OWN_CONDITIONS: tuple[str, ...] = get_args(ConditionType)
+"""Types of the conditions that the operator writes. The last two exist only while they are True."""
 
 
 @dataclass(frozen=True)
@@ -391,10 +392,13 @@ def _summarize_comparisons(comparisons: list[tuple[str, Comparison]]) -> str:
 def _conditions(
     states: Mapping[ConditionType, ConditionState], status: BenchmarkRunStatus, now: datetime, generation: int
 ) -> tuple[Condition, ...]:
-    """Return the operator's conditions from `states`, then those that other programs have added to the status."""
+    """Return the operator's conditions, then those that other programs have added to the status.
+
+    `states` has those that a status always has.
+    """
     earlier_conditions = {condition.type: condition for condition in status.conditions}
     conditions = []
-    for condition_type, state in states.items():
+    for condition_type, state in itertools.chain(states.items(), _kstatus_states(states)):
         earlier = earlier_conditions.get(condition_type)
         has_same_status = earlier is not None and earlier.status == state.status
         condition = Condition(
@@ -406,8 +410,20 @@ def _conditions(
             observed_generation=generation,
         )
         conditions.append(condition)
-    conditions += [condition for condition in status.conditions if condition.type not in states]
+    conditions += [condition for condition in status.conditions if condition.type not in OWN_CONDITIONS]
     return tuple(conditions[:MAXIMUM_CONDITIONS])
+
+
+def _kstatus_states(states: Mapping[ConditionType, ConditionState]) -> Iterable[tuple[ConditionType, ConditionState]]:
+    """Yield the condition from which kstatus, and so Flux, tells whether to wait for the run or to give up.
+
+    A run that succeeded or is suspended has none: kstatus reads that as the state that was asked for.
+    """
+    finished, succeeded = states["Finished"], states["Succeeded"]
+    if finished.status == "False" and finished.reason is not ConditionReason.SUSPENDED:
+        yield "Reconciling", ConditionState("True", finished.reason, finished.message)
+    elif finished.status == "True" and succeeded.status == "False":
+        yield "Stalled", ConditionState("True", succeeded.reason, succeeded.message)
 
 
 def _first_few(sentences: list[str]) -> str:
