@@ -28,6 +28,7 @@ ELSEWHERE: dict[str, str] = {
     "CONTRIBUTING.md": ".ci/run makes what each push is judged by; make fuzz is tests/fuzz, make cluster tests/cluster",
     "README.md": "docs/start.md and docs/tutorials/ have them one by one, tests/claims its claims, .ci/run make",
     "docs/kubectl.md": "tests/kubectl, on a real control plane behind a node that is played",
+    "docs/operations/gitops.md": "tests/gitops/test_page.py",
     "docs/operations/pools.md": "tests/cli/test_profiles.py, on these very nodes",
     "docs/tutorials/targets.md": "tests/targets/test_page.py; pip install as in docs/tutorials/laptop.md",
     "docs/tutorials/functions.md": "tests/tutorials",
