@@ -7,10 +7,12 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from accelbench.api.run import Attempt
 from accelbench.cluster_api.errors import ApiError
+from accelbench.cluster_api.kinds import RUN
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.controllers import Controllers
 from accelbench_operator.engine.election import Election, always_leads, take_part
 from accelbench_operator.engine.health import MAXIMUM_LAG_SECONDS, MAXIMUM_STEP_SECONDS, Readings
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.store import Store
 from accelbench_operator.metrics.live import LiveCases
 from accelbench_operator.metrics.snapshot import QueueHealth, Snapshot
@@ -21,7 +23,6 @@ from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod
 from accelbench_operator.runs.reconcile import Reconciler
 from accelbench_operator.runs.retention import keep_deleting, results_to_delete
-from accelbench_operator.runs.summary import Summary
 from accelbench_operator.settings import Settings
 from accelbench_operator.skew import find_skew
 
@@ -87,7 +88,7 @@ class Operator:
             self.synced.set()
             async with self._election_context(), asyncio.TaskGroup() as work:
                 work.create_task(self.controllers.run())
-                work.create_task(keep_deleting(self._find_results_to_delete, self._delete_result))
+                work.create_task(keep_deleting(self._find_beyond_history, self._delete))
                 work.create_task(self._live.run())
 
     async def _wait_for_crds(self) -> None:
@@ -182,8 +183,8 @@ class Operator:
         if leads:
             self.controllers.reset()
 
-    async def _find_results_to_delete(self) -> tuple[Summary, ...]:
-        """Return the results to delete by the retention limits; none if this replica does not lead."""
+    async def _find_beyond_history(self) -> tuple[Key, ...]:
+        """Return the runs and results to delete by the limits of the history; none if this replica does not lead."""
         if not self._leading():
             return ()
         # Results of runs in progress are kept. A run whose phase is unknown may be in progress.
@@ -191,11 +192,14 @@ class Operator:
         in_progress = frozenset(self._runs.in_progress() | uids_without_phase)
         summaries = tuple(self._objects.summaries())
         # In a thread: sorting tens of thousands of results would block the event loop.
-        return await asyncio.to_thread(results_to_delete, summaries, self._retention, self._api.clock(), in_progress)
+        now = self._api.clock()
+        results = await asyncio.to_thread(results_to_delete, summaries, self._retention, now, in_progress)
+        return (*self._runs.history.beyond_limit(), *(result.key for result in results))
 
-    async def _delete_result(self, result: Summary) -> None:
-        """Delete the BenchmarkResult of a summary."""
-        await self._cluster.delete_result(result.namespace, result.name, result.uid)
+    async def _delete(self, key: Key) -> None:
+        """Delete a run or a result."""
+        delete = self._cluster.delete_run if key.kind == RUN.name else self._cluster.delete_result
+        await delete(key.namespace, key.name, key.uid)
 
     async def _measure_lag(self) -> None:
         """Measure at regular times how late the event loop wakes a task."""

@@ -24,7 +24,12 @@ RULES = (
     Permission(
         "accelbench.dev", "benchmarkruns", ("get", "list", "watch"), "watch follows runs, reconcile reads them live"
     ),
-    Permission("accelbench.dev", "benchmarkruns", ("delete",), "apply deletes a run whose time to live is over"),
+    Permission(
+        "accelbench.dev",
+        "benchmarkruns",
+        ("delete",),
+        "reconcile deletes a run whose time to live is over, retention one beyond the history",
+    ),
     Permission("accelbench.dev", "benchmarkruns/status", ("update",), "reconcile records attempts and reports"),
     Permission(
         "accelbench.dev",

@@ -67,6 +67,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         metrics_authorization=_metrics_authorization(environment),
         health_port=_port(environment, "ACCELBENCH_HEALTH_PORT", 8080),
         class_name=_class_name(environment),
+        history_limit=_whole_number(environment, "ACCELBENCH_RUNS_HISTORY_LIMIT", 0, minimum=0),
         lease=_lease(environment),
         retention=_retention(environment),
     )

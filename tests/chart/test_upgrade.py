@@ -5,6 +5,7 @@ Each test has a control plane of its own: definitions are the whole cluster's.
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -197,6 +198,26 @@ def test_a_second_release_leaves_the_definitions_to_the_first(cluster: Cluster) 
     before = held(cluster)
     assert not release(cluster, "uninstall", name="second")
     assert held(cluster) == before
+
+
+def test_a_release_moves_to_another_namespace_by_taking_the_definitions_of_the_one_before(cluster: Cluster) -> None:
+    assert not release(cluster, "install", CHART)
+    fill(cluster)
+    before = held(cluster)
+    assert not release(cluster, "uninstall")
+
+    cluster.kubectl("create", "namespace", "elsewhere")
+    moved = dataclasses.replace(cluster, namespace="elsewhere")
+    refused = release(moved, "install", CHART)
+    assert "invalid ownership metadata" in refused
+    assert 'meta.helm.sh/release-namespace" must equal "elsewhere"' in refused
+
+    assert not release(moved, "install", CHART, "--take-ownership")
+    assert moved.get("deployments")["items"]
+    assert held(cluster) == before
+    for definition in definitions(cluster).values():
+        assert definition["metadata"]["annotations"]["meta.helm.sh/release-namespace"] == "elsewhere"
+    assert not release(moved, "upgrade", CHART)
 
 
 def test_definitions_that_are_not_kept_go_with_the_release(cluster: Cluster) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.cluster_api.errors import api_error
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs import retention
 from accelbench_operator.runs.retention import Retention, keep_deleting, results_to_delete
 from accelbench_operator.runs.summary import Summary
@@ -101,9 +102,9 @@ def test_what_cannot_be_deleted_now_is_tried_again_and_holds_up_nothing_that_can
     monkeypatch: pytest.MonkeyPatch, status: int, asked_for: list[str]
 ) -> None:
     monkeypatch.setattr(retention, "PERIOD_SECONDS", 0.0)
-    held, asked = [result(1), result(2)], []
+    held, asked = [result(1).key, result(2).key], []
 
-    async def delete(each: Summary) -> None:
+    async def delete(each: Key) -> None:
         asked.append(each.name)
         if len(asked) == 1:
             raise api_error(status, "no")
@@ -111,7 +112,7 @@ def test_what_cannot_be_deleted_now_is_tried_again_and_holds_up_nothing_that_can
         if not held:
             raise asyncio.CancelledError
 
-    async def find() -> tuple[Summary, ...]:
+    async def find() -> tuple[Key, ...]:
         return tuple(held)
 
     with pytest.raises(asyncio.CancelledError):
@@ -123,13 +124,13 @@ def test_a_mistake_in_it_ends_no_operator(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(retention, "PERIOD_SECONDS", 0.0)
     asked = []
 
-    async def find() -> tuple[Summary, ...]:
+    async def find() -> tuple[Key, ...]:
         asked.append(1)
         if len(asked) == 3:
             raise asyncio.CancelledError
         raise OverflowError("year 10000 is out of range")
 
-    async def delete(_: Summary) -> None:
+    async def delete(_: Key) -> None:
         raise AssertionError
 
     with pytest.raises(asyncio.CancelledError):

@@ -102,6 +102,9 @@ class Laws:
                 self._status_changed(version, read_status(before.manifest), read_status(version.manifest))
 
     def _status_changed(self, run: Version, before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> None:
+        shown = {each.type for each in after.conditions} & {"Reconciling", "Stalled"}
+        if after.phase and len(shown) != (after.phase not in {"Succeeded", "Suspended"}):
+            self.break_(f"{run.id.name} is {after.phase} and {shown or 'neither reconciling nor stalled'}")
         if finished_at(before):
             if _lasting(before) != _lasting(after):
                 self.break_(f"{run.id.name} had finished and changed: {_lasting(before)} to {_lasting(after)}")
@@ -152,6 +155,7 @@ def held(operator: Operator) -> dict[str, int]:
         "phases": len(reconciler.phases),
         "cases": len(reconciler._case_counts),
         "idle": len(reconciler._idle),
+        "history": len(reconciler.history._runs),
         "known": len(known._runs),
         "heard": len(known._events),
         "versions": len(known._versions),

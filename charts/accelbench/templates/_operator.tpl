@@ -15,6 +15,8 @@ env:
     value: {{ .Values.className | quote }}
   - name: ACCELBENCH_LEASE
     value: {{ .Release.Namespace }}/{{ include "accelbench.fullname" . }}
+  - name: ACCELBENCH_RUNS_HISTORY_LIMIT
+    value: {{ .Values.runs.historyLimit | int64 | quote }}
   - name: ACCELBENCH_RESULTS_PER_CASE
     value: {{ .Values.results.perCase | int64 | quote }}
   - name: ACCELBENCH_RESULTS_TOTAL

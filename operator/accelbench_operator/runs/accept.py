@@ -42,6 +42,8 @@ class RunSettings:
     """The file that `ACCELBENCH_POD_TEMPLATE` names: fields of `spec.podTemplate` that neither run nor profile sets."""
     class_name: str = DEFAULT_CLASS
     """`ACCELBENCH_CLASS_NAME`: the class of the runs that this operator reconciles."""
+    history_limit: int = 0
+    """`ACCELBENCH_RUNS_HISTORY_LIMIT`: see `history.RunHistory`."""
 
 
 @dataclass(frozen=True)

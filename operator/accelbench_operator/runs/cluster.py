@@ -65,8 +65,11 @@ class Cluster:
         self._must_lead()
         return await self._api.replace(RUN.path(metadata["namespace"], metadata["name"], "status"), run)
 
-    async def delete_run(self, namespace: str, name: str, uid: str, version: str) -> None:
-        """Delete the run with that UID, and its objects; raise ConflictError if it has changed since `version`."""
+    async def delete_run(self, namespace: str, name: str, uid: str, version: str | None = None) -> None:
+        """Delete the run with that UID, and its objects.
+
+        With `version`, raise ConflictError if the run has changed since.
+        """
         await self._delete(RUN, namespace, name, uid, version)
 
     async def get_job(self, namespace: str, name: str) -> Manifest | None:

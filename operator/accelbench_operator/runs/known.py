@@ -214,14 +214,17 @@ def needed_fields(run: Manifest) -> Manifest:
     return {**run, "metadata": needed}
 
 
-def is_idle(run: Manifest) -> bool:
-    """Return True if the run has finished, its latest generation was observed, and no time to live will delete it."""
+def has_finished(run: Manifest) -> bool:
+    """Return True if the run has finished and its latest generation was observed."""
     status = run.get("status") or {}
     conditions = status.get("conditions")
     is_finished = isinstance(conditions, list) and any(
         condition.get("type") == "Finished" and condition.get("status") == "True" for condition in conditions
     )
-    is_observed = status.get("observedGeneration") == run["metadata"]["generation"]
+    return is_finished and status.get("observedGeneration") == run["metadata"]["generation"]
+
+
+def is_idle(run: Manifest) -> bool:
+    """Return True if the run has finished, its latest generation was observed, and no time to live will delete it."""
     policy = run["spec"].get("runPolicy") or {}
-    has_ttl = policy.get("ttlSecondsAfterFinished") is not None
-    return is_finished and is_observed and not has_ttl
+    return has_finished(run) and policy.get("ttlSecondsAfterFinished") is None

@@ -23,6 +23,7 @@ from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.decide import Decision, decide
 from accelbench_operator.runs.events import Transition, event_manifest, newly_failed, transitions
+from accelbench_operator.runs.history import RunHistory
 from accelbench_operator.runs.known import (
     KnownRun,
     KnownRuns,
@@ -107,6 +108,7 @@ class Reconciler:
         """The latest phase of each run."""
         self._case_counts: dict[Key, CaseCounts] = {}
         """The latest counts of the cases of each run that has not finished."""
+        self.history = RunHistory(settings.history_limit)
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
         """Handle a run that a watch reports as new or changed; return True if the run needs a step."""
@@ -118,6 +120,7 @@ class Reconciler:
             # While a finalizer keeps the run, its Jobs still have to be deleted.
             self._terminating.add(key)
             return self._objects.has_jobs(key)
+        self.history.record(key, manifest)
         if is_idle(manifest) and not self._objects.has_jobs(key):
             self._set_idle(key, manifest["status"].get("phase", ""))
             return False
@@ -403,6 +406,7 @@ class Reconciler:
         self._applier.forget(key.uid)
         self._idle.discard(key)
         self._terminating.discard(key)
+        self.history.forget(key)
         self.phases.pop(key, None)
         self._case_counts.pop(key, None)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from accelbench.cluster_api.errors import ApiError, UnauthorizedError
+from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs.summary import Summary
 
 logger = logging.getLogger(__name__)
@@ -84,34 +85,28 @@ def _results_over_total(
             heapq.heappush(namespaces, (negative_count + 1, namespace))
 
 
-async def keep_deleting(
-    find: Callable[[], Awaitable[Iterable[Summary]]], delete: Callable[[Summary], Awaitable[None]]
-) -> None:
-    """Delete the results that `find` returns, every `PERIOD_SECONDS`, until cancelled."""
+async def keep_deleting(find: Callable[[], Awaitable[Iterable[Key]]], delete: Callable[[Key], Awaitable[None]]) -> None:
+    """Delete the results and runs that `find` returns, every `PERIOD_SECONDS`, until cancelled."""
     while True:
         await asyncio.sleep(PERIOD_SECONDS)
         try:
             await _delete_all(await find(), delete)
         except Exception:
             # An error here must not end the process, which also reconciles runs.
-            logger.exception("Old results could not be deleted; trying again in %.0f s", PERIOD_SECONDS)
+            logger.exception("The history could not be shortened; trying again in %.0f s", PERIOD_SECONDS)
 
 
-async def _delete_all(results: Iterable[Summary], delete: Callable[[Summary], Awaitable[None]]) -> None:
-    """Delete the results; stop at an error that would make the next deletions fail too."""
-    for result in results:
+async def _delete_all(keys: Iterable[Key], delete: Callable[[Key], Awaitable[None]]) -> None:
+    """Delete the objects; stop at an error that would make the next deletions fail too."""
+    for key in keys:
         try:
-            await delete(result)
+            await delete(key)
         except ApiError as error:
-            logger.warning("BenchmarkResult %s/%s cannot be deleted: %s", result.namespace, result.name, error)
-            # A temporary error or a refused token concerns all requests. Other errors may concern this result only, for
+            logger.warning("%s cannot be deleted: %s", key, error)
+            # A temporary error or a refused token concerns all requests. Other errors may concern this object only, for
             # example if RBAC differs between namespaces.
             affects_all_requests = error.is_temporary or isinstance(error, UnauthorizedError)
             if affects_all_requests:
                 return
         else:
-            logger.info(
-                "BenchmarkResult %s/%s was deleted: it is beyond the limits of the history",
-                result.namespace,
-                result.name,
-            )
+            logger.info("%s was deleted: it is beyond the limits of the history", key)
