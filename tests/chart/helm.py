@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import subprocess
@@ -39,7 +40,8 @@ def adopt(cluster: Cluster, release: str, namespace: str) -> None:
 
 def render(values: dict[str, Any] | None = None, *options: str) -> list[dict[str, Any]]:
     """The manifests of a release named `accelbench` in namespace `system`, without what `helm test` starts."""
-    return [*_render(json.dumps(values or {}), "--skip-tests", *options)]
+    # Copies: a test may rename what it applies.
+    return copy.deepcopy([*_render(json.dumps(values or {}), "--skip-tests", *options)])
 
 
 @functools.cache
