@@ -2,6 +2,7 @@
 
 import copy
 import json
+import socket
 import urllib.error
 import urllib.request
 from asyncio import to_thread
@@ -13,12 +14,14 @@ from accelbench.api import crd
 from accelbench.cluster_api.errors import NotFoundError
 from accelbench_operator import skew
 from accelbench_operator.engine.health import Readings, serve_probes
+from accelbench_operator.metrics.exposition import Exposition, serve_metrics
 from cluster.ports import free_port
+from metrics.documents import snapshot
 
 
-def answer(port: int, path: str) -> tuple[int, Any]:
+def answer(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=5) as response:
             return response.status, json.load(response)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -40,6 +43,24 @@ async def test_ready_is_who_misses_nothing_and_says_what_it_misses(problems: tup
     async with serve_probes(dict, lambda: problems, port):
         assert await to_thread(answer, port, "/readyz") == (status, {"ready": not problems, "problems": list(problems)})
         assert (await to_thread(answer, port, "/healthz"))[0] == 200
+
+
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+async def test_a_kubelet_and_prometheus_are_answered_over_ipv4_and_over_ipv6() -> None:
+    health, metrics = free_port(), free_port()
+    async with serve_probes(dict, tuple, health), serve_metrics(Exposition(), snapshot, metrics):
+        for host in ("127.0.0.1", "[::1]"):
+            assert (await to_thread(answer, health, "/readyz", host))[0] == 200
+            with await to_thread(urllib.request.urlopen, f"http://{host}:{metrics}/metrics", timeout=5) as scrape:
+                assert scrape.status == 200
 
 
 class Served:

@@ -49,7 +49,8 @@ async def serve_probes(
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "0.0.0.0", port).start()  # noqa: S104 - the kubelet probes the pod's address
+        # Without a host, it listens on IPv4 and IPv6: the kubelet probes the pod's address.
+        await web.TCPSite(runner, port=port).start()
         yield
     finally:
         await runner.cleanup()

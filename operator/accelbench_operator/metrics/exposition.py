@@ -110,14 +110,15 @@ async def serve_metrics(
     snapshot: Callable[[], Snapshot],
     port: int,
     *,
-    address: str = "0.0.0.0",  # noqa: S104 - Prometheus scrapes the pod's address
+    address: str | None = None,
     tls: Tls | None = None,
     authorize: Authorize = allow_everyone,
     renew_seconds: float = RENEW_SECONDS,
 ) -> AsyncIterator[None]:
     """Serve `/metrics` while the context is open.
 
-    `authorize` decides whether a request may read the metrics. Changed certificates are loaded every `renew_seconds`.
+    `address` is the address to serve on; None stands for all addresses, of IPv4 and IPv6. `authorize` decides whether a
+    request may read the metrics. Changed certificates are loaded every `renew_seconds`.
     """
 
     async def answer_scrape(request: web.Request) -> web.StreamResponse:
