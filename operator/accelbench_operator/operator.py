@@ -122,6 +122,8 @@ class Operator:
             reasons.append(f"not listed yet: {', '.join(unlisted_paths)}")
         if self._skew:
             reasons.append(self._skew)
+        if self._election and self._election.refusal:
+            reasons.append(self._election.refusal)
         return tuple(reasons)
 
     def readings(self) -> Readings:

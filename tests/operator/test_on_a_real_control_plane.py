@@ -1,6 +1,7 @@
 """The operator's process against a real API server, Job controller and garbage collector; only the node is played."""
 
 import json
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -96,6 +97,27 @@ def test_a_namespace_that_is_gone_holds_up_no_other(cluster: Cluster, kubelet: F
     finally:
         code = operator.terminate()
     assert (code, "Traceback" in operator.log()) == (0, False), operator.log()
+
+
+def test_an_operator_that_may_not_use_its_lease_is_not_ready_and_says_why(
+    cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path
+) -> None:
+    operator = OperatorProcess(cluster, tmp_path, environment={"ACCELBENCH_LEASE": "kube-system/operator"})
+
+    def problems() -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{operator.health_port}/readyz", timeout=5):
+                return ""
+        except urllib.error.HTTPError as refusal:
+            return str(json.load(refusal)["problems"])
+        except OSError:
+            return ""
+
+    operator.start()
+    try:
+        wait_until(lambda: "Lease kube-system/operator" in problems(), what="the reason")
+    finally:
+        operator.terminate()
 
 
 def test_one_of_three_api_servers_whose_clock_is_wrong_ends_no_run(

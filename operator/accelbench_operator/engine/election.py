@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from kubernetes.aio.client import ApiClient, ApiException, V1Lease, V1ObjectMeta
 from kubernetes.aio.leaderelection.electionconfig import Config
@@ -22,6 +23,7 @@ from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRec
 from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
 
 from accelbench.cluster_api.async_client import NO_ANSWER_ERRORS
+from accelbench.cluster_api.errors import api_error
 from accelbench_operator.engine.queue import RetryError
 
 logger = logging.getLogger(__name__)
@@ -60,6 +62,18 @@ class Lock(LeaseLock):  # type: ignore[misc]
     takes a free Lease first, which is part of every election.
     """
 
+    refusal = ""
+    """Why the API server refuses to return or write the Lease, until `Election` resets this. An error that may be over
+    at the next try is no refusal."""
+
+    async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
+        """Return True and the record of the Lease, or False and the error."""
+        found, answer = await super().get(name, namespace)
+        # A missing Lease is created next.
+        if isinstance(answer, ApiException) and answer.status != HTTPStatus.NOT_FOUND:
+            self._note_refusal(answer)
+        return found, answer
+
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
         """Create the Lease; return False if the API server refuses."""
         # The client's `update_lease` sends nothing: it returns a spec with the record's values.
@@ -81,8 +95,15 @@ class Lock(LeaseLock):  # type: ignore[misc]
                 logger.info("Lease %s: another replica took it first", self.name)
             else:
                 logger.warning("cannot write Lease %s: %s: %s", self.name, error.reason, error.body)
+                self._note_refusal(error)
             return False
         return True
+
+    def _note_refusal(self, exception: ApiException) -> None:
+        """Set `refusal`, unless the error may be over at the next try."""
+        error = api_error(exception.status, exception.body or "")
+        if not error.is_temporary:
+            self.refusal = f"Lease {self.namespace}/{self.name}: {error.message}"
 
 
 class Election(LeaderElection):  # type: ignore[misc]
@@ -119,6 +140,8 @@ class Election(LeaderElection):  # type: ignore[misc]
         self._clock = clock
         self._renewed_at = float("-inf")
         self._notified_leading = False
+        self.refusal = ""
+        """Why the API server refused the Lease at the last try that it answered; empty if it did not."""
 
     def leading(self) -> bool:
         """Return True if this replica may write."""
@@ -127,20 +150,22 @@ class Election(LeaderElection):  # type: ignore[misc]
     async def try_acquire_or_renew(self) -> bool:
         """Try once to take or renew the Lease; return True if that succeeds."""
         began = self._clock()
+        lock = self.election_config.lock
+        lock.refusal = ""
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 succeeded = bool(await super().try_acquire_or_renew())
+            self.refusal = lock.refusal
         except Exception as error:
-            name = self.election_config.lock.name
             is_expected = isinstance(error, NO_ANSWER_ERRORS)
-            logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not is_expected)
+            logger.warning("Lease %s: %s: %s", lock.name, type(error).__name__, error, exc_info=not is_expected)
             succeeded = False
         if succeeded:
             # If the last renewal has expired, first notify that this replica stopped leading. When it starts again,
             # the keys that were skipped meanwhile are queued.
             self._notify()
             self._renewed_at = began  # the server may have renewed the Lease long before its answer arrived
-        elif self.observed_record and self.observed_record.holder_identity != self.election_config.lock.identity:
+        elif self.observed_record and self.observed_record.holder_identity != lock.identity:
             self._renewed_at = float("-inf")  # another replica holds the Lease: stop leading at once
         self._notify()
         return succeeded

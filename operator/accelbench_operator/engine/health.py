@@ -1,8 +1,8 @@
 """Answer the kubelet's probes. An unreachable API server fails neither of them.
 
 The process is alive while its event loop turns and reconciles end; otherwise the kubelet restarts it. It is ready once
-it has listed all objects and the cluster's CRDs fit this release; until then it does nothing, and `/readyz` gives the
-reason.
+it has listed all objects and the cluster's CRDs fit this release, and while RBAC allows it the Lease; otherwise it does
+nothing, and `/readyz` gives the reason.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
