@@ -110,3 +110,4 @@ def test_the_newest_event_counts_and_a_warning_before_others_of_its_second() -> 
 
 def test_a_case_without_job_is_about_to_get_one() -> None:
     assert explain_pending(None, None, PROFILE) == "Its Job is being created."
+        ('FailedCreate: failed calling webhook "x": connection refused', "That admission webhook does not answer"),

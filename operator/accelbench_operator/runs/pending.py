@@ -101,6 +101,10 @@ class Advice(Enum):
     DEVICE_CLASS = (
         "claim",
         (
+    WEBHOOK = (
+        "failed calling webhook",
+        "That admission webhook does not answer: once its owner has repaired it, the case continues by itself",
+    )
             "Profile {profile} claims a device of DeviceClass {device_class}: all are in use, or no node has one; "
             "kubectl get deviceclasses,resourceslices shows what there is"
         ),
@@ -234,7 +238,10 @@ def _profile_facts(profile: Profile) -> dict[str, str]:
 
 def _advice_on_refusal(message: str) -> Advice | None:
     """Return the most specific advice on a refusal by the API server; None if there is none."""
-    for advice in (Advice.QUOTA, Advice.LIMIT_RANGE, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY):
+    for advice in (
+        *(Advice.QUOTA, Advice.LIMIT_RANGE, Advice.PRIORITY, Advice.TERMINATING),
+        *(Advice.WEBHOOK, Advice.POLICY),
+    ):
         if advice.contained_text in message:
             return advice
     return None
