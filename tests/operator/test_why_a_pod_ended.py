@@ -96,6 +96,16 @@ def test_a_pod_that_waited_until_its_own_deadline_says_for_what_and_is_not_tried
     assert "It waited for this: ErrImagePull: unauthorized" in failure.message
 
 
+def test_a_pod_whose_init_container_failed_names_it_with_its_words() -> None:
+    failure = failure_of(
+        started_at=None,
+        waiting="PodInitializing",
+        init_state="vault-agent-init failed with exit code 3 (Error: permission denied)",
+    )
+    assert (failure.reason, failure.reason.retry_limit) == ("NotStarted", INFRASTRUCTURE)
+    assert "init container vault-agent-init failed with exit code 3 (Error: permission denied)" in failure.message
+
+
 def test_the_exit_code_of_a_container_that_never_ran_is_not_the_runners() -> None:
     failure = failure_of(137, reason="ContainerStatusUnknown", started_at=None, pod_reason="NodeAffinity")
     assert failure.reason == "NotStarted"

@@ -60,6 +60,49 @@ def test_an_image_that_cannot_be_pulled_is_told_in_the_same_words_between_two_tr
     assert '(ImagePullBackOff: Back-off pulling image "x/y:1")' in explain_pending(JOB, untold, PROFILE)
 
 
+def injected(state: Any, *, sidecar: bool = False) -> Any:
+    name = {"name": "vault-agent-init"}
+    spec = {"initContainers": [{**name, "restartPolicy": "Always"} if sidecar else name]}
+    status = {
+        "phase": "Pending",
+        "containerStatuses": [{"name": "runner", "state": {"waiting": {"reason": "PodInitializing"}}}],
+        "initContainerStatuses": [{**name, "state": state}],
+    }
+    metadata = {"name": "p", "namespace": "team", "creationTimestamp": "2026-03-01T12:00:00Z"}
+    return observe_pod({"metadata": metadata, "spec": spec, "status": status})
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (
+            {"waiting": {"reason": "ErrImagePull", "message": "unauthorized"}},
+            "waits (ErrImagePull: unauthorized)",
+        ),
+        (
+            {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "v": ErrImagePull: no'}},
+            "waits (ErrImagePull: no)",
+        ),
+        ({"running": {}}, "still runs"),
+        ({"terminated": {"exitCode": 3, "reason": "Error", "message": "denied"}}, "failed with exit code 3"),
+    ],
+)
+def test_an_injected_init_container_that_holds_up_the_runner_is_named_with_its_state(state: Any, expected: str) -> None:
+    said = explain_pending(JOB, injected(state), PROFILE)
+    assert said.startswith(f"Init container vault-agent-init {expected}")
+    assert "ask whoever runs that webhook" in said
+
+
+def test_an_init_container_that_need_not_end_or_has_just_begun_is_not_blamed() -> None:
+    preparing = explain_pending(JOB, pod(waiting={"reason": "PodInitializing"}), PROFILE)
+    for harmless in (
+        injected({"running": {}}, sidecar=True),
+        injected({"terminated": {"exitCode": 0, "reason": "Completed"}}),
+        injected({"waiting": {"reason": "PodInitializing"}}),
+    ):
+        assert explain_pending(JOB, harmless, PROFILE) == preparing
+
+
 def test_a_script_may_be_what_the_node_waits_for() -> None:
     script = ConfigMapKey(name="my-workloads", key="softmax.py")
     said = explain_pending(JOB, pod(waiting={"reason": "ContainerCreating"}), PROFILE, script)
@@ -76,6 +119,7 @@ def test_a_job_without_pod_points_to_quotas_and_webhooks() -> None:
         ("FailedCreate: exceeded quota: few, requested: pods=1", "have the quota raised"),
         ("FailedCreate: no PriorityClass with name urgent was found", "Create that PriorityClass"),
         ('FailedCreate: admission webhook "x" denied the request: no', "Change what the policy names"),
+        ('FailedCreate: failed calling webhook "x": connection refused', "That admission webhook does not answer"),
         ("FailedCreate: something new", "kubectl describe job"),
     ],
 )
@@ -110,4 +154,3 @@ def test_the_newest_event_counts_and_a_warning_before_others_of_its_second() -> 
 
 def test_a_case_without_job_is_about_to_get_one() -> None:
     assert explain_pending(None, None, PROFILE) == "Its Job is being created."
-        ('FailedCreate: failed calling webhook "x": connection refused', "That admission webhook does not answer"),

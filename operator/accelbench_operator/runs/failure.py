@@ -166,7 +166,8 @@ def _not_started(pod: ObservedPod) -> AttemptFailure:
     else:
         reason, reason_message = pod.reason, pod.message
     cause = ": ".join(text for text in (reason, reason_message) if text)
-    causes = ". It waited for this: ".join(text.rstrip(". ") for text in (cause, pod.waiting) if text)
+    awaited = f"init container {pod.init_state}" if pod.init_state else pod.waiting
+    causes = ". It waited for this: ".join(text.rstrip(". ") for text in (cause, awaited) if text)
     detail = f"pod {pod.key.name} ended before its container ran: {causes or 'no reason given'}"
     if pod.pod_reason == "DeadlineExceeded":
         return _failure(AttemptReason.START_DEADLINE_EXCEEDED, detail)

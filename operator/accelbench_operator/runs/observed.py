@@ -22,6 +22,8 @@ MAXIMUM_CONTAINERS = 8
 """Maximum number of other containers of a pod that are stored."""
 MAXIMUM_TERMINATION_MESSAGE = 4096
 """As kubelets shorten a container's termination message."""
+PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
+"""Reasons of a container that waits although nothing is wrong."""
 TRACKED = "batch.kubernetes.io/job-tracking"
 """Finalizer of a Job's pod. The Job controller removes it once it has counted the pod's end, or suspended the Job."""
 
@@ -88,6 +90,9 @@ class ObservedPod:
     """Image of the runner's container: by digest once the kubelet reports it, else as in the spec."""
     waiting: str = ""
     """`Reason: message` while it does not run yet, for example `Unschedulable` or `ImagePullBackOff`."""
+    init_state: str = ""
+    """Name and state of the init container that the runner's container waits for; empty if none explains the wait.
+    Admission webhooks add init containers."""
     job_uid: str = ""
     """UID of that Job. Another Job may have had the same name."""
     scheduled_at: datetime | None = None
@@ -209,6 +214,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
         node=(body.get("spec") or {}).get("nodeName") or "",
         image=_image(body),
         waiting=describe(waiting),
+        init_state=_init_state(body),
         scheduled_at=parse_time(scheduling.get("lastTransitionTime")) if scheduling.get("status") == "True" else None,
         still_running=_still_running(status),
         # A pod that is being deleted and that its Job does not track is replaced by another, unless the Job has ended.
@@ -234,6 +240,27 @@ def _still_running(status: Manifest) -> tuple[str, ...]:
         if container["name"] != CONTAINER and "terminated" not in (container.get("state") or {})
     )
     return tuple(itertools.islice(names, MAXIMUM_CONTAINERS))
+
+
+def _init_state(body: Manifest) -> str:
+    """Return the name and the state of the first init container that has not succeeded; empty if there is none.
+
+    It is also empty while the node prepares that container.
+    """
+    specified = (body.get("spec") or {}).get("initContainers") or ()
+    # The next container starts once such an init container runs; it need not end.
+    sidecars = {container["name"] for container in specified if container.get("restartPolicy") == "Always"}
+    for container in (body.get("status") or {}).get("initContainerStatuses") or ():
+        name, state = container["name"], container.get("state") or {}
+        terminated, waiting = state.get("terminated") or {}, state.get("waiting") or {}
+        if terminated.get("exitCode"):
+            return _text(f"{name} failed with exit code {terminated['exitCode']} ({describe(terminated)})")
+        if waiting:
+            is_preparing = waiting.get("reason") in PREPARING_REASONS
+            return "" if is_preparing else _text(f"{name} waits ({describe(waiting)})")
+        if "running" in state and name not in sidecars:
+            return _text(f"{name} still runs")
+    return ""
 
 
 def _image(body: Manifest) -> str:

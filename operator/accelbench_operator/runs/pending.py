@@ -9,14 +9,13 @@ from enum import Enum
 
 from accelbench.api.case import ConfigMapKey
 from accelbench.api.profiles import Profile
-from accelbench_operator.runs.observed import ObservedJob, ObservedPod
+from accelbench_operator.runs.observed import PREPARING_REASONS, ObservedJob, ObservedPod
 from accelbench_operator.runs.waits import Wait
 
 IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
-BETWEEN_PULLS = re.compile(r'^ImagePullBackOff: Back-off pulling image "[^"]*": (?=\S)')
+BETWEEN_PULLS = re.compile(r'ImagePullBackOff: Back-off pulling image "[^"]*": (?=\S)')
 """Beginning of the kubelet's message between two pulls. What follows it is the message of a failed pull."""
 CONFIGURATION_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
-PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
 
 
 class Cause(Enum):
@@ -64,6 +63,14 @@ class Cause(Enum):
         "The container cannot be created ({cluster_message})",
         "Check what spec.podTemplate refers to",
     )
+    INIT_CONTAINER = (
+        Wait.START,
+        "Init container {cluster_message}",
+        (
+            "An admission webhook has added it: ask whoever runs that webhook how it leaves a pod out; "
+            "spec.podTemplate.metadata takes labels and annotations"
+        ),
+    )
     PREPARING = (
         Wait.START,
         "The node is preparing the pod",
@@ -94,6 +101,10 @@ class Advice(Enum):
         ),
     )
     PRIORITY = ("no PriorityClass", "Create that PriorityClass, or correct spec.podTemplate.spec.priorityClassName")
+    WEBHOOK = (
+        "failed calling webhook",
+        "That admission webhook does not answer: once its owner has repaired it, the case continues by itself",
+    )
     POLICY = ("denied", "Change what the policy names, in spec.podTemplate or in the profile")
     TERMINATING = ("is being terminated", "The namespace is being deleted, and the run with it")
     CONFIG_MAP = ("configmap", "Create it, and the pod continues by itself")
@@ -101,10 +112,6 @@ class Advice(Enum):
     DEVICE_CLASS = (
         "claim",
         (
-    WEBHOOK = (
-        "failed calling webhook",
-        "That admission webhook does not answer: once its owner has repaired it, the case continues by itself",
-    )
             "Profile {profile} claims a device of DeviceClass {device_class}: all are in use, or no node has one; "
             "kubectl get deviceclasses,resourceslices shows what there is"
         ),
@@ -165,6 +172,8 @@ def explain_pending(
         return _sentence(
             cause, advice=_advice_on_refusal(event_message), job=job.key.name, cluster_message=event_message
         )
+    if pod.init_state:
+        return _sentence(Cause.INIT_CONTAINER, cluster_message=_without_pauses(pod.init_state))
     return _explain_pod(pod, profile, script, event_message)
 
 
@@ -175,7 +184,7 @@ def is_forbidden_by_limit_range(event_message: str) -> bool:
 
 def gives_no_reason(pod: ObservedPod) -> bool:
     """Return True if the pod's status does not explain why the pod waits."""
-    return not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS
+    return not pod.init_state and (not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS)
 
 
 def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, event_message: str) -> str:
@@ -189,12 +198,15 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None
     if reason == "SchedulingGated":
         return _sentence(Cause.GATED, pod=pod.key.name, cluster_message=message)
     if reason in IMAGE_REASONS:
-        # Remove what the kubelet adds between two pulls, so that the explanation does not change with each pull.
-        pull_message = BETWEEN_PULLS.sub("", pod.waiting)
-        return _sentence(Cause.IMAGE, profile=profile, cluster_message=pull_message)
+        return _sentence(Cause.IMAGE, profile=profile, cluster_message=_without_pauses(pod.waiting))
     if reason in CONFIGURATION_REASONS:
         return _sentence(Cause.CONTAINER, advice=_advice_on_missing_object(message), cluster_message=pod.waiting)
     return _sentence(Cause.OTHER, pod=pod.key.name, cluster_message=pod.waiting)
+
+
+def _without_pauses(message: str) -> str:
+    """Remove what the kubelet adds between two pulls, so that an explanation does not change with each pull."""
+    return BETWEEN_PULLS.sub("", message)
 
 
 def _explain_preparing(script: ConfigMapKey | None, event_message: str) -> str:
