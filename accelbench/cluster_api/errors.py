@@ -4,7 +4,7 @@ ClusterError               the cluster cannot be used; the message has the reaso
     ApiError               an error answer, or none
         InvalidError       400, 422
         UnauthorizedError  401
-        ForbiddenError     403
+        ForbiddenError     403, and any denial by an admission policy or webhook
         NotFoundError      404
         ConflictError      409
         ExpiredError       410
@@ -13,6 +13,7 @@ ClusterError               the cluster cannot be used; the message has the reaso
 """
 
 import json
+import re
 from collections.abc import Mapping
 
 from accelbench.document import shorten
@@ -20,6 +21,8 @@ from accelbench.document import shorten
 TOO_MANY_REQUESTS, SERVER_ERROR = 429, 500
 MAXIMUM_MESSAGE_CHARACTERS = 2048
 """Most characters of an error's message."""
+DENIAL = re.compile("denied (the )?request")
+"""Words of the API server about a denial by an admission policy or webhook, which chooses the HTTP status itself."""
 
 
 class ClusterError(Exception):
@@ -62,7 +65,7 @@ class UnauthorizedError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """Report 403: refused by RBAC, a quota or a policy, all of which can be changed."""
+    """Report a refusal by RBAC, a quota, a policy or a webhook, all of which can be changed: 403, or another status."""
 
 
 class NotFoundError(ApiError):
@@ -107,5 +110,6 @@ def api_error(status: int, body: str, retry_after: str = "") -> ApiError:
     except (ValueError, AttributeError):  # the body is not JSON, or not a JSON object
         message = body
     retry_after_seconds = float(retry_after) if retry_after.isdecimal() else 0.0
-    error_class = ERRORS_BY_STATUS.get(status, ApiError)
+    # A ValidatingAdmissionPolicy denies with 422 by default, and a webhook with 400, as if the request were invalid.
+    error_class = ForbiddenError if DENIAL.search(message) else ERRORS_BY_STATUS.get(status, ApiError)
     return error_class(status, shorten(message.strip(), MAXIMUM_MESSAGE_CHARACTERS), retry_after_seconds)

@@ -11,7 +11,7 @@ from kubernetes.aio.client import Configuration
 
 from accelbench.api.result import MAXIMUM_BYTES
 from accelbench.cluster_api import async_client
-from accelbench.cluster_api.errors import ApiError, TooLargeError, UnreachableError
+from accelbench.cluster_api.errors import ApiError, ForbiddenError, TooLargeError, UnreachableError
 from accelbench.delivery.log import DocumentKind, LogDocuments, encode_document
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.runs.cluster import Cluster, NoLogError
@@ -37,6 +37,26 @@ async def served(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
             yield api
     finally:
         await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (403, 'admission webhook "a" denied the request: no'),
+        (400, 'admission webhook "a" denied the request: no'),
+        (422, "jobs \"a\" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'a' denied request: no"),
+    ],
+)
+async def test_a_denial_by_a_policy_or_webhook_may_be_changed_whatever_its_status(
+    status: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response({"kind": "Status", "message": message}, status=status)
+
+    async with served(handler, monkeypatch) as api:
+        with pytest.raises(ForbiddenError) as refusal:
+            await api.get("/x")
+    assert (refusal.value.status, refusal.value.message) == (status, message)
 
 
 async def test_watches_of_many_namespaces_hold_up_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
