@@ -9,7 +9,7 @@ import pytest
 
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.api.run import BenchmarkRunStatus
-from accelbench.cluster_api.errors import ApiError, ConflictError, InvalidError
+from accelbench.cluster_api.errors import ApiError, ConflictError, ForbiddenError, InvalidError
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.accept import FinishedRun, RunRetention
@@ -71,6 +71,31 @@ def test_one_cases_trouble_does_not_hold_up_the_others_and_is_not_forgotten() ->
     with pytest.raises(ApiError, match="exceeded quota"):
         asyncio.run(reconciler(cluster).reconcile(KEY))
     assert len(cluster.created) == 1
+
+
+def test_a_job_that_may_not_be_deleted_is_tried_again_and_its_run_says_so_once() -> None:
+    cluster = new_cluster()
+    operator = reconciler(cluster)
+    asyncio.run(operator.reconcile(KEY))
+    cluster.list_into(operator._objects.store)
+    cluster.set_policy(cancel=True)
+    operator.changed(KEY, cluster.run)
+    allowed = cluster.delete_job
+
+    async def delete_job(namespace: str, name: str, uid: str) -> None:
+        raise ForbiddenError(403, "Jobs are kept for audit")
+
+    cluster.delete_job = delete_job  # type: ignore[method-assign]
+    for _ in range(3):
+        with pytest.raises(ForbiddenError):
+            asyncio.run(operator.reconcile(KEY))
+    said = [event["message"] for event in cluster.events.values() if event["reason"] == "DeletionRefused"]
+    assert len(said) == 1
+    assert "Jobs are kept for audit" in said[0]
+
+    cluster.delete_job = allowed  # type: ignore[method-assign]
+    asyncio.run(operator.reconcile(KEY))
+    assert cluster.jobs == {}
 
 
 def test_nothing_holds_what_a_refusal_was_about() -> None:

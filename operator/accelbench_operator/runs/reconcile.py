@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import DEFAULT_CLASS, Attempt, BenchmarkRunStatus, CaseCounts, UsedRunner
-from accelbench.cluster_api.errors import ApiError, ConflictError, InvalidError, NotFoundError, TooLargeError
+from accelbench.cluster_api.errors import (
+    ApiError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    TooLargeError,
+)
 from accelbench.cluster_api.kinds import RUN
 from accelbench.problem import Problem
 from accelbench_operator.engine.fair_share import fair_share
@@ -278,6 +285,10 @@ class Reconciler:
             except Exception as error:  # noqa: BLE001 - raised below
                 # One case's error must not delay the other cases.
                 first_error = first_error or error
+                if isinstance(action, DeleteJob) and isinstance(error, ForbiddenError):
+                    # The Job's pod may still hold a device, and the status of a finished run does not show that.
+                    message = f"Job {action.name} cannot be deleted, and its pod may hold a device: {error.message}"
+                    await self._post_event(key, Transition("Warning", "DeletionRefused", message))
             self._on_action(key)
         if first_error is not None:
             try:
