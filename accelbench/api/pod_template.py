@@ -190,7 +190,7 @@ class RunnerContainer(Document):
     )
 
     name: Literal["runner"] = Field(description="Always runner: a second container would share the device.")
-    image: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    image: Annotated[str, Field(pattern=r"^\S+$", max_length=1024)] | None = None
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     env: tuple[EnvironmentVariable, ...] = Field(default=(), max_length=64)
     resources: Resources | None = None

@@ -20,6 +20,11 @@ PODS = (
         "spec.podTemplate.spec.containers[0].securityContext: Forbidden: not for a run to set; remove it",
     ),
     bad(
+        "an image with a space at its end",
+        {"spec.podTemplate": runner(image="example.com/runner:1 ")},
+        unmatched("spec.podTemplate.spec.containers[0].image", "example.com/runner:1 ", r"^\S+$"),
+    ),
+    bad(
         "a container before the runner",
         {"spec.podTemplate": {"spec": {"initContainers": []}}},
         "spec.podTemplate.spec.initContainers: Forbidden: not for a run to set; remove it",
