@@ -21,7 +21,7 @@ from accelbench.document import shorten
 TOO_MANY_REQUESTS, SERVER_ERROR = 429, 500
 MAXIMUM_MESSAGE_CHARACTERS = 2048
 """Most characters of an error's message."""
-DENIAL = re.compile("denied (the )?request")
+DENIAL = re.compile("(admission webhook|AdmissionPolicy) .* denied (the )?request")
 """Words of the API server about a denial by an admission policy or webhook, which chooses the HTTP status itself."""
 
 

@@ -15,6 +15,7 @@ def only(manifests: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 
 
 def operator(values: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the operator's container, with the spec of its pod under `pod`."""
     pod: dict[str, Any] = only(render(values), "Deployment")["spec"]["template"]["spec"]
     container: dict[str, Any]
     (container,) = pod["containers"]
@@ -22,10 +23,12 @@ def operator(values: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def environment(values: dict[str, Any] | None = None) -> dict[str, str]:
+    """Return the operator's environment variables, by name."""
     return {variable["name"]: variable.get("value", "") for variable in operator(values)["env"]}
 
 
 def permissions(role: dict[str, Any]) -> set[tuple[str, str, str]]:
+    """Return (group, resource, verb) for everything that a role allows."""
     return {
         (group, resource, verb)
         for rule in role["rules"]
