@@ -116,20 +116,19 @@ def faults_of(world: World, namespace: str, run: str, life: Life) -> list[str]:
 
 
 def storm(world: World, runs: Mapping[str, Life], directory: Path, rules: Sequence[Rule]) -> Mapping[str, list[str]]:
-    """Many lives at once, by the names of their runs, with one operator that is never killed; what was wrong by run.
+    """Many lives at once, by the names of their runs, with one operator that starts after them; what was wrong by run.
 
     Rules note whether they were met.
     """
     cluster = dataclasses.replace(world.cluster, namespace=world.namespace())
     operator = Restarting()
     with Proxy(world.cluster.kubeconfig, operator.kill, list(rules), lambda: runs) as proxy:
+        for name, life in runs.items():
+            world.live(cluster.namespace, name, life)
+        world.apply(cluster.namespace, *(life.manifest(name) for name, life in runs.items()))
         operator.process = ForkedOperator(cluster, directory, profiles=PROFILES, server=proxy.url)
         operator.process.start()
         try:
-            wait_until(lambda: ready(operator.process), what="the operator to be ready", every_seconds=0.05)
-            for name, life in runs.items():
-                world.live(cluster.namespace, name, life)
-            world.apply(cluster.namespace, *(life.manifest(name) for name, life in runs.items()))
             _while_runs_end(world, cluster.namespace, runs)
             wrong = {name: faults_of(world, cluster.namespace, name, life) for name, life in runs.items()}
         finally:

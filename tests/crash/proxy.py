@@ -37,6 +37,7 @@ FAULTS = {
     "half": (False, "half"),
     "watch-ends": (False, "watch-ends"),
     "watch-expired": (False, "watch-expired"),
+    "list-expired": (False, "list-expired"),
 }
 """By name: whether the request is carried out first, and what is answered; where nothing is, the connection ends."""
 
@@ -222,4 +223,5 @@ ANSWERS: Mapping[str, Callable[[], web.Response]] = {
     "timed-out": functools.partial(_refusal, 504, "etcdserver: request timed out"),
     "watch-ends": functools.partial(web.Response, body=b"", content_type="application/json"),
     "watch-expired": _expired,
+    "list-expired": functools.partial(_refusal, 410, "The provided continue parameter is too old"),
 }

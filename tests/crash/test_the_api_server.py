@@ -19,9 +19,7 @@ from crash.world import World
 from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 
-# Nightly: test_every_request.py has watches that end and expire. If etcd is compacted between two pages of a list of
-# kopf's, kopf ends the operator's process, and its kubelet would start another: this test has none.
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.nightly]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CRDS = Path(__file__).parents[2] / "crds"
 LIFE = Life("restarted", phase="Succeeded", sizes=(64, 128, 256))

@@ -8,6 +8,7 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -51,10 +52,11 @@ async def watch(
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)
-    def login(**context: Any) -> kopf.ConnectionInfo | None:
-        """Return the address and credentials of the API server, as the kubernetes client loads them."""
+    async def login(**context: Any) -> kopf.AiohttpSession | None:
+        """Return a session with the address and credentials that the kubernetes client loads."""
         # kopf's own service-account login ignores KUBERNETES_SERVICE_HOST; the kubernetes client's honours it.
-        return kopf.login_via_client(**context)
+        info = kopf.login_via_client(**context)
+        return None if info is None else _session(info)
 
     for kind in kinds:
         _watch_kind(registry, kind, changed, deleted)
@@ -72,6 +74,33 @@ async def watch(
         clusterwide=not namespaces,
         namespaces=namespaces,
     )
+
+
+def _session(info: kopf.ConnectionInfo) -> kopf.AiohttpSession:
+    """Return the session that kopf would make of `info`, with `list_again_if_expired` added."""
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
+        headers=info.as_http_headers(),
+        proxy=info.proxy_url,
+        trust_env=info.trust_env,
+        middlewares=[list_again_if_expired],
+    )
+    return kopf.AiohttpSession(aiohttp_session=session, server=info.server, default_namespace=info.default_namespace)
+
+
+async def list_again_if_expired(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Raise `ClientPayloadError` if the `continue` token of a list has expired; otherwise return the response.
+
+    etcd may be compacted between two pages of a list. The API server then answers the next page with 410, which ends
+    kopf and with it the process. After a `ClientPayloadError`, kopf lists from the beginning.
+    """
+    response = await handler(request)
+    if response.status == HTTPStatus.GONE and "continue" in request.url.query:
+        response.release()
+        raise aiohttp.ClientPayloadError(f"{request.url.path}: the list has expired between two of its pages")
+    return response
 
 
 def _watch_kind(
