@@ -109,8 +109,8 @@ release: wheel prepare-all ## Into dist/: wheel, chart, kubectl plugin for krew,
 	@PYTHONPATH=tests $(BIN)/python -m release.build --tag "$(TAG)" --plugin-uri "$(PLUGIN_URI)"
 
 .PHONY: publish
-publish: ## Push that: REGISTRY=registry.example.com/ml
-	@PYTHONPATH=tests $(BIN)/python -m release.publish "$(REGISTRY)"
+publish: ## Push that: REGISTRY=registry.example.com/ml; SIGNING_KEY=cosign.key signs it
+	@SIGNING_KEY="$(SIGNING_KEY)" PYTHONPATH=tests $(BIN)/python -m release.publish "$(REGISTRY)"
 
 .PHONY: lint
 lint: wheel

@@ -102,9 +102,13 @@ def _for_check() -> dict[str, Callable[[Callable[[str], None]], object]]:
 
 def _for_nightly_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
     from gitops.build import build_judges
-    from release.tools import SYFT, build_tool
+    from release.tools import COSIGN, SYFT, build_tool
 
-    return {"bill of materials": functools.partial(build_tool, SYFT), "judges of GitOps tools": build_judges}
+    return {
+        "bill of materials": functools.partial(build_tool, SYFT),
+        "signatures": functools.partial(build_tool, COSIGN),
+        "judges of GitOps tools": build_judges,
+    }
 
 
 def _done(name: str, step: Callable[[Callable[[str], None]], object]) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 import re
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from image.build import NATIVE
 from release.build import release_image
 from release.publish import publish_image
 from release.registry import get, running_registry
+from release.tools import COSIGN, tool
 
 pytestmark = pytest.mark.nightly
 
@@ -52,3 +56,32 @@ def test_a_registry_gives_the_image_that_was_built_for_its_architecture(released
     assert configuration["config"]["Labels"]["org.opencontainers.image.version"] == VERSION
     with tarfile.open(released / f"accelbench-operator-{VERSION}-{NATIVE}.tar") as archive:
         assert f"blobs/{manifest['config']['digest'].replace(':', '/')}" in archive.getnames()
+
+
+def cosign(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run cosign in a directory with a key, whose password is empty."""
+    environment = os.environ | {"COSIGN_PASSWORD": ""}
+    command = [tool(COSIGN), *arguments]
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_published_image_is_verified_by_the_commands_of_the_page_and_with_no_other_key(
+    released: Path, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "operations" / "security.md").read_text()
+    commands = re.findall(r"^\$ cosign (verify.*)$", page, re.MULTILINE)
+    assert len(commands) == 2
+    own, other = tmp_path / "own", tmp_path / "other"
+    for directory in (own, other):
+        directory.mkdir()
+        assert cosign("generate-key-pair", directory=directory).returncode == 0
+    with running_registry(tmp_path) as address:
+        digest = publish_image("operator", released, f"{address}/ml", str(own / "cosign.key"))
+        for command in commands:
+            named = command.replace("registry.example.com", address).replace("$DIGEST", digest).split()
+            verified = cosign(*named, "--allow-http-registry", directory=own)
+            assert verified.returncode == 0, verified.stderr
+            assert cosign(*named, "--allow-http-registry", directory=other).returncode != 0
+    [statement] = map(json.loads, verified.stdout.splitlines())
+    bill = json.loads(base64.b64decode(statement["payload"]))["predicate"]
+    assert bill == json.loads((released / f"accelbench-operator-{VERSION}-{NATIVE}.cdx.json").read_text())

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
 from pathlib import Path
@@ -131,20 +132,28 @@ def _export(directory: Path, name: str, archive: Path, *packing: str) -> None:
     unfinished.rename(archive)
 
 
-def push_images(archives: Sequence[Path], name: str, *, plain: bool) -> None:
-    """Push one image of several architectures to a registry, by name; `plain` is without TLS.
+def push_images(archives: Sequence[Path], name: str, *, plain: bool) -> str:
+    """Push one image of several architectures to a registry, and return the digest of its index.
 
-    Raises `ToolMissingError` without buildah, `BuildError` with what the registry said.
+    Args:
+        archives: The image of each architecture.
+        name: The image's name in the registry, with a tag.
+        plain: Whether the registry speaks HTTP without TLS.
+
+    Raises:
+        ToolMissingError: There is no buildah.
+        BuildError: The registry's message, if it refuses the image.
     """
     directory = _directory()
-    with locked(directory / "build.lock"):
+    with locked(directory / "build.lock"), tempfile.NamedTemporaryFile("r") as digest:
         _buildah(directory, "manifest", "rm", name, check=False)
         _buildah(directory, "manifest", "create", name)
         for archive in archives:
             _buildah(directory, "manifest", "add", name, f"oci-archive:{archive}")
-        trust = [f"--tls-verify={str(not plain).lower()}"]
-        _buildah(directory, "manifest", "push", "--all", *trust, name, f"docker://{name}")
+        options = (f"--tls-verify={str(not plain).lower()}", f"--digestfile={digest.name}")
+        _buildah(directory, "manifest", "push", "--all", *options, name, f"docker://{name}")
         _buildah(directory, "manifest", "rm", name)
+        return digest.read().strip()
 
 
 def _directory(architecture: str = NATIVE) -> Path:

@@ -1,4 +1,4 @@
-"""Programs that a release needs and Python does not bring, built once from `release/go`."""
+"""Programs that a release needs and Python does not bring, built once from `release/go` and `release/go_signing`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from cluster.errors import ToolMissingError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["REGISTRY", "SYFT", "build_tool", "tool"]
+__all__ = ["COSIGN", "REGISTRY", "SYFT", "build_tool", "tool"]
 
-SOURCES = Path(__file__).parent / "go"
+COSIGN = "github.com/sigstore/cosign/v3/cmd/cosign"
 SYFT = "github.com/anchore/syft/cmd/syft"
 REGISTRY = "github.com/distribution/distribution/v3/cmd/registry"
+
+SOURCES = Path(__file__).parent / "go"
+SIGNING_SOURCES = Path(__file__).parent / "go_signing"
+"""A module of its own: only nightly tests sign, and cosign has as many modules as the other two together."""
 
 
 def tool(package: str) -> Path:
@@ -35,9 +39,14 @@ def build_tool(package: str, say: Callable[[str], None]) -> Path:
             say(f"building {program.name}; minutes, the first time ...")
             program.parent.mkdir(parents=True, exist_ok=True)
             options = ["-v", "-buildvcs=false", "-trimpath", "-ldflags=-s -w"]
-            go(["build", *options, "-o", f"{program.parent}{os.sep}", package], SOURCES, say)
+            go(["build", *options, "-o", f"{program.parent}{os.sep}", package], _sources(package), say)
     return program
 
 
 def _program(package: str) -> Path:
-    return cache() / f"release-{digest_of(SOURCES, ())}" / package.rpartition("/")[2]
+    return cache() / f"release-{digest_of(_sources(package), ())}" / package.rpartition("/")[2]
+
+
+def _sources(package: str) -> Path:
+    """Return the Go module that pins a program."""
+    return SIGNING_SOURCES if package == COSIGN else SOURCES
