@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Where = Literal["laptop", "control plane", "node"]
+Where = Literal["laptop", "control plane", "node", "registry"]
 
 RUN: dict[str, dict[Where, tuple[str, ...]]] = {
     "docs/start.md": {"laptop": ("On a laptop",), "node": ("In a cluster",)},
@@ -12,7 +12,7 @@ RUN: dict[str, dict[Where, tuple[str, ...]]] = {
     "docs/operations/install.md": {
         "control plane": ("Pull secrets", "Values", "Release", "Which nodes measure", "Who may use it", "Remove")
     },
-    "docs/operations/security.md": {"control plane": ("Pod Security",)},
+    "docs/operations/security.md": {"control plane": ("Pod Security",), "registry": ("Signatures",)},
     "docs/operations/troubleshooting.md": {"control plane": ("Troubleshooting",)},
     "docs/operations/upgrade.md": {"control plane": ("Do it", "Take it back")},
     "docs/tutorials/ci-gate.md": {"laptop": ("What to expect", "The workflow")},
@@ -22,7 +22,7 @@ RUN: dict[str, dict[Where, tuple[str, ...]]] = {
     },
     "docs/tutorials/notebook.md": {"laptop": ("From a notebook", "Modules and their gradients")},
 }
-"""By page: the headings whose commands a module of this folder runs, together and in order."""
+"""By page: the headings whose commands are run together and in order, by a module of this folder or of tests/e2e."""
 
 ELSEWHERE: dict[str, str] = {
     "CONTRIBUTING.md": ".ci/run makes what each push is judged by; make fuzz is tests/fuzz, make cluster tests/cluster",
