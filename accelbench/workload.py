@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, T
 from pydantic import BaseModel, ConfigDict
 
 from accelbench import frameworks
+from accelbench.picture import Picture
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -284,7 +285,10 @@ class Workload:
     hand_written: ClassVar[bool] = True
     """False for workloads made of functions, which are complete by construction."""
     libraries: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Modules that a framework's programs import besides the framework; a launch imports them with it."""
+    """Modules to import besides the framework: by framework, or by the method of a single program. A launch imports
+    them with the framework."""
+    extra: ClassVar[str] = ""
+    """accelbench's extra that installs `libraries`; empty if the frameworks' extras do."""
 
     class Parameters(WorkloadParameters):
         """Define no parameters."""
@@ -383,6 +387,19 @@ class Workload:
     def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         """Build the program in PyTorch; import torch inside."""
         raise NotImplementedError
+
+    def picture(self, parameters: Any, rng: "Generator") -> Picture | None:
+        """Return a picture of what the case computes, for HTML reports; None, the default, for none.
+
+        It is drawn from NumPy and closed forms, not from what variants computed, and has to take at most a few seconds:
+        return None for sizes that take longer, before calling `self.arrays(parameters, rng)`.
+
+        Args:
+            parameters: The case's `Parameters`.
+            rng: Random generator in the state in which `arrays` gets it.
+        """
+        del parameters, rng
+        return None
 
     def setup_function(self, method: str) -> str:
         """Return the location of the function that prepares arguments of a program before anything is timed.

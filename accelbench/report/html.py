@@ -23,6 +23,7 @@ from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.redaction import redact_invalid
 
 if TYPE_CHECKING:
+    from accelbench.picture import Picture
     from accelbench.report.plots.canvas import Plot
 
 NEEDS = ("jinja2", "matplotlib")
@@ -78,7 +79,10 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
         css=(page / "report.css").read_text(encoding="utf-8"),
         sentences=sentences,
         overview=overview_table(results),
-        cases=[_CasePage(f"case-{number}", case, all_plots=all_plots) for number, case in enumerate(cases, 1)],
+        cases=[
+            _CasePage(f"case-{number}", case, all_plots=all_plots, draws_picture=number == 1)
+            for number, case in enumerate(cases, 1)
+        ],
         command=reproduce.command(manifest, processors) if manifest else "",
         command_about=COMMAND_ABOUT,
     )
@@ -88,17 +92,18 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
 class _CasePage:
     """Compute what the template shows of one case."""
 
-    def __init__(self, identity: str, case: MeasuredCase, *, all_plots: bool) -> None:
+    def __init__(self, identity: str, case: MeasuredCase, *, all_plots: bool, draws_picture: bool) -> None:
         """Keep the case, but without the times of variants that a failed check makes invalid.
 
         The ids of HTML elements begin with `identity`, because they must be unique on the page. Without `all_plots`,
-        only the speedups are drawn.
+        only the speedups are drawn. `draws_picture` asks for the workload's picture, which takes seconds.
         """
         self.id = identity
         self.result = redact_invalid(case.result)
         self.expectations = case.expectations
         self._series = case.series
         self._all_plots = all_plots
+        self._draws_picture = draws_picture
         self._is_compile_only = targets.is_compile_only(case.result)
 
     @property
@@ -171,6 +176,31 @@ class _CasePage:
         from accelbench.report.plots import forest
 
         return forest.plot(self.result, f"{self.id}-forest")
+
+    @cached_property
+    def _picture(self) -> "Picture | None":
+        """Return the workload's picture of what the case computes; None without one, and after the first case."""
+        from accelbench.report.plots import picture
+
+        has_times = any(variant.seconds for variant in self.result.variants)
+        return picture.picture_of(self.result.case) if self._draws_picture and has_times else None
+
+    @cached_property
+    def picture(self) -> "Plot | None":
+        """Draw the workload's picture of what the case computes; None without one."""
+        from accelbench.report.plots import picture
+
+        if self._picture is None or not self._picture.panels:
+            return None
+        return picture.plot(self._picture, f"{self.id}-picture")
+
+    @property
+    def picture_caption(self) -> str:
+        """Return the caption of the workload's picture, and where its numbers come from."""
+        if self._picture is None or not self._picture.panels:
+            return self._picture.caption if self._picture else ""
+        origin = "Drawn from the same computation in NumPy, to which the variants' outputs were compared."
+        return f"{self._picture.caption} {origin}"
 
     @property
     def forest_caption(self) -> str:

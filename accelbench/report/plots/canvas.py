@@ -207,7 +207,9 @@ def _rename_references(element: ET.Element, name: str) -> set[str]:
     """Add the prefix `name` to the ids that this element refers to; return the original ids."""
     original_ids = set()
     link = element.attrib.pop(LINK, "")
-    if target_id := link.removeprefix("#"):
+    if link.startswith("data:"):  # the pixels of an image, which refer to nothing
+        element.set("href", link)
+    elif target_id := link.removeprefix("#"):
         element.set("href", f"#{name}-{target_id}")
         original_ids.add(target_id)
     clip_path = element.get("clip-path", "")
