@@ -121,6 +121,13 @@ def test_an_export_of_anything_but_named_arrays_is_said_with_its_line(tell: Tell
     assert failure.message.startswith(f"my_filter.py, line 22: MyFilter.jax.<locals>.<lambda>() {said}")
 
 
+def test_a_library_that_is_not_installed_is_named_with_the_extra_that_has_it(tell: Tell) -> None:
+    declared = 'libraries = {"pytorch": ("nobodys_solvers.core",)}\n    extra = "scientific"'
+    launched, failure = tell(GOOD.replace('"""Halves."""', f'"""Halves."""\n\n    {declared}'), "pytorch/eager")
+    assert failure.message == "nobodys_solvers is not installed: pip install 'accelbench[scientific]'"
+    assert phase(launched) == "import"
+
+
 def test_a_cpu_kernel_of_xla_that_gets_no_memory_has_run_out_of_memory(tell: Tell) -> None:
     text = GOOD.replace(f"\n        def step(x, _batch):\n            {STEP}\n", LITTLE_MEMORY, 1)
     _, failure = tell(text, "jax/op-by-op")

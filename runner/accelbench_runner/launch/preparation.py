@@ -48,8 +48,11 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
             for library in task.libraries:
                 import_module(library)
         except ModuleNotFoundError as error:
-            if error.name in {framework.package, *map(package_of, task.libraries)}:
-                raise UnsupportedError(frameworks.install_message(error.name, framework.extra)) from None
+            if error.name == framework.package:
+                raise UnsupportedError(framework.install_message) from None
+            if error.name in set(map(package_of, task.libraries)):
+                extra = task.workload.extra or framework.extra
+                raise UnsupportedError(frameworks.install_message(error.name, extra)) from None
             raise
     began = task.clock.seconds()
     has_compiler = adapter.import_compiler()

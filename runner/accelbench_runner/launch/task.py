@@ -90,7 +90,9 @@ class Task:
     @property
     def libraries(self) -> Sequence[str]:
         """Return the modules that the program imports in addition to its framework."""
-        return self.workload.libraries.get(self.kind.framework, ())
+        libraries = self.workload.libraries
+        names = dict.fromkeys((self.kind.framework, self.kind.method))  # often both are the same
+        return tuple(library for name in names for library in libraries.get(name, ()))
 
     @property
     def timed(self) -> bool:
