@@ -12,7 +12,7 @@ export PYTHONSAFEPATH = 1
 export PYTHONDONTWRITEBYTECODE =
 # Two targets at a time: an installation fetches and writes while Go compiles.
 MAKEFLAGS += --jobs=2
-EXTRAS_ALL := operator,jax,torch,notebook,dev
+EXTRAS_ALL := operator,jax,torch,scientific,notebook,dev
 CLAIMS := $(BIN)/accelbench claims report --hardware cpu,gpu --results docs/results/claims --pictures
 
 .DEFAULT_GOAL := help

@@ -33,5 +33,12 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     ],
     "variable-length": [(("passes", 1), ("shortening", 8), ("batch", 2), ("width", 16))],
     "checkpoint": [(("size", 100),)],
+    "heat-equation": [(("size", 16), ("steps", 5))],
+    "lennard-jones": [(("cells", 3), ("steps", 5))],
+    "cartpole-rollout": [(("environments", 32), ("steps", 15))],
+    "neural-ode": [
+        (("batch", 3), ("steps", 8), ("time", 2.0)),
+        (("work", "train"), ("batch", 3), ("steps", 4), ("time", 1.0), ("hidden", 8)),
+    ],
     "mixed-precision": [(("layers", 3), ("width", 16), ("batch", 8))],
 }

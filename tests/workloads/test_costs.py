@@ -30,6 +30,11 @@ BY_XLA: list[tuple[str, str, dict[str, Any]]] = [
     ("freeze-layers", "jax/jit-trained-only", {"width": 64}),
     ("activation-checkpointing", "jax/jit", {"width": 64, "batch": 64}),
     ("mixed-precision", "jax/jit", {"width": 64, "batch": 64}),
+    ("heat-equation", "jax/jit", {"size": 64}),
+    ("lennard-jones", "jax/jit", {"cells": 3}),
+    ("cartpole-rollout", "jax/op-by-op", {"environments": 64, "steps": 1}),
+    ("neural-ode", "jax/jit", {"steps": 1}),
+    ("neural-ode", "jax/jit", {"steps": 1, "work": "train", "batch": 64, "hidden": 64}),
     ("vit", "jax/jit", {"layers": 2, "width": 256, "heads": 4, "image": 64}),
     ("vit", "jax/jit", {"layers": 2, "width": 256, "heads": 4, "image": 64, "work": "train"}),
     ("transformer-lm", "jax/jit", {"layers": 2, "width": 256}),
@@ -61,6 +66,10 @@ NOT_BY_TORCH = NOT_BY_XLA | {
     "loop-unrolling": "no products",
     "inplace-update": "no products",
     "optimizer-step": "no products",
+    "heat-equation": "no products",
+    "lennard-jones": "no products",
+    "cartpole-rollout": "no products",
+    "neural-ode": "a pendulum takes no products, and a small network half of its operations",
 }
 XLA = """
 import jax

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from accelbench import catalogue
+from accelbench import catalogue, figures
 from accelbench.api.number_registry import NUMBERS as REGISTERED
 from accelbench.api.numbers import MEASURED
 from accelbench.claims import ledger
@@ -65,6 +65,9 @@ def section(workload: Workload, rows: list[str]) -> str:
         parts.append(f"{measured} {_paragraphs(type(workload).measure)}" if own else measured)
         if type(workload).cost is not Workload.cost:
             parts.append(f"Cost: {_paragraphs(type(workload).cost)}")
+    if workload.extra:
+        modules = sorted({library for libraries in workload.libraries.values() for library in libraries})
+        parts.append(f"{figures.join_names(modules)} come with accelbench's extra `{workload.extra}`.")
     if rows:
         parts.append(f"Claims: {', '.join(rows)}.")
     return "\n\n".join(parts)

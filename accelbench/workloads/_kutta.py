@@ -1,0 +1,114 @@
+"""Solve differential equations by Kutta's 3/8 rule, and pass gradients back through the solution by hand."""
+
+from collections.abc import Callable
+from typing import Any
+
+from accelbench.workload import Array, NamedArrays
+
+VectorField = Callable[[Any], Any]
+"""Maps z (batch, 2) to dz/dt."""
+
+
+def pendulum(xp: Any, z: Any) -> Any:
+    """Return the rates of change of angle and speed, the last axis of z: the speed, and -sin(angle).
+
+    `xp` is the module of the framework's functions: numpy, jax.numpy or torch.
+    """
+    return xp.stack([z[..., 1], -xp.sin(z[..., 0])], -1)
+
+
+def solve(field: VectorField, z: Any, h: float, steps: int) -> Any:
+    """Return z after `steps` steps of size h, in a Python loop, in any framework."""
+    for _ in range(steps):
+        z = step(field, z, h)
+    return z
+
+
+def convergence(z: Array, time: float, counts: list[int]) -> Array:
+    """Return the largest error of a pendulum at `time` for each number of steps, against many more steps."""
+    import numpy as np
+
+    def end(steps: int) -> Array:
+        solution: Array = solve(lambda z: pendulum(np, z), z, time / steps, steps)
+        return solution
+
+    exact = end(8 * counts[-1])
+    return np.array([np.abs(end(steps) - exact).max() for steps in counts])
+
+
+def step(field: VectorField, z: Any, h: float) -> Any:
+    """Make a step of size h by Kutta's 3/8 rule, of fourth order (Kutta 1901)."""
+    k1 = field(z)
+    k2 = field(z + h / 3 * k1)
+    k3 = field(z + h * (k2 - k1 / 3))
+    k4 = field(z + h * (k1 - k2 + k3))
+    return z + h / 8 * (k1 + 3 * (k2 + k3) + k4)
+
+
+def vector_field(xp: Any, weights: Any) -> VectorField:
+    """Return the network with these weights, or the pendulum if they are None."""
+    if weights is None:
+        return lambda z: pendulum(xp, z)
+    return lambda z: xp.tanh(z @ weights["w1"] + weights["b1"]) @ weights["w2"] + weights["b2"]
+
+
+def diffrax_solver() -> Any:
+    """Return Kutta's 3/8 rule as a solver of diffrax, which has no fourth-order rule with four evaluations."""
+    import diffrax
+    import numpy as np
+
+    rows = ([1 / 3], [-1 / 3, 1.0], [1.0, -1.0, 1.0])
+
+    class Kutta(diffrax.AbstractERK):  # type: ignore[misc]
+        """Define the rule by its coefficients; the estimate of the error, which fixed steps ignore, is 0."""
+
+        tableau = diffrax.ButcherTableau(
+            c=np.array([1 / 3, 2 / 3, 1.0]),
+            a_lower=tuple(np.array(row) for row in rows),
+            b_sol=np.array([1 / 8, 3 / 8, 3 / 8, 1 / 8]),
+            b_error=np.zeros(4),
+        )
+        interpolation_cls = diffrax.ThirdOrderHermitePolynomialInterpolation.from_k
+
+        def order(self, terms: Any) -> int:
+            """Return the order of the rule."""
+            del terms
+            return 4
+
+    return Kutta()
+
+
+def gradients(weights: NamedArrays, batch: NamedArrays, h: float, steps: int) -> dict[str, Array]:
+    """Return the gradients of the mean squared error of the solution's end, by the chain rule step by step."""
+    import numpy as np
+
+    field = vector_field(np, weights)
+    path = [batch["z"]]
+    for _ in range(steps):
+        path.append(step(field, path[-1], h))
+    sums = {name: np.zeros_like(array) for name, array in weights.items()}
+
+    def back(z: Array, d_rate: Array) -> Array:
+        """Pass the gradient of the field's value at z on to z, and add to the gradients of the weights."""
+        hidden = np.tanh(z @ weights["w1"] + weights["b1"])
+        d_hidden = d_rate @ weights["w2"].T * (1 - hidden**2)
+        sums["w2"] += hidden.T @ d_rate
+        sums["b2"] += d_rate.sum(0)
+        sums["w1"] += z.T @ d_hidden
+        sums["b1"] += d_hidden.sum(0)
+        d_z: Array = d_hidden @ weights["w1"].T
+        return d_z
+
+    d_z = 2 * (path[-1] - batch["targets"]) / batch["targets"].size
+    for z in reversed(path[:-1]):
+        k1 = field(z)
+        z2 = z + h / 3 * k1
+        k2 = field(z2)
+        z3 = z + h * (k2 - k1 / 3)
+        z4 = z + h * (k1 - k2 + field(z3))
+        d_z4 = back(z4, h / 8 * d_z)
+        d_z3 = back(z3, 3 * h / 8 * d_z + h * d_z4)
+        d_z2 = back(z2, 3 * h / 8 * d_z - h * d_z4 + h * d_z3)
+        d_z1 = back(z, h / 8 * d_z + h * d_z4 - h / 3 * d_z3 + h / 3 * d_z2)
+        d_z = d_z + d_z1 + d_z2 + d_z3 + d_z4
+    return sums

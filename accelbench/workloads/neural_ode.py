@@ -1,0 +1,279 @@
+"""Measure solvers of ordinary differential equations, alone and inside of a training: the same method, fixed steps."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from accelbench.picture import Panel, Picture
+from accelbench.workload import (
+    Array,
+    Arrays,
+    Cost,
+    Measure,
+    NamedArrays,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+    variant,
+)
+from accelbench.workloads import _kutta as kutta
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+RATE = 0.01
+"""Step of the gradient descent."""
+TARGET_STEPS = 1024
+"""Steps of the pendulum's solution that a network is trained to reach."""
+DRAWN, MAXIMUM_DRAWN = 8, 2**16
+"""Pendulums in a picture, and the largest batch that a report draws them from."""
+
+Solve = Callable[[Any, Any], Any]
+"""Maps z (batch, 2) at the start, and the network's weights or None for a pendulum, to z at the end."""
+
+
+class NeuralOde(Workload):
+    """Solve dz/dt = f(z) from 0 to `time` in `steps` equal steps of Kutta's 3/8 rule, for a batch of z (batch, 2).
+
+    Row 46 of the claims: neural ODEs and Hamiltonian dynamics. `work: solve` moves pendulums, f(angle, speed) =
+    (speed, -sin(angle)); each solution starts where the last one ends. `work: train` has the network f(z) = tanh(z W1 +
+    b1) W2 + b2 learn to move like them: a step is the solution, the mean squared error of its end, the gradient through
+    all steps of the solver, and gradient descent. Adaptive steps would compare two rules for steps, not two frameworks:
+    with equal tolerances the libraries take different numbers of steps. torchdiffeq calls this rule rk4; diffrax gets
+    its coefficients.
+    """
+
+    name = "neural-ode"
+    modes = {
+        "jax": ("jit",),
+        "jax_diffrax": ("jit",),
+        "pytorch": ("eager",),
+        "pytorch_torchdiffeq": ("eager",),
+    }
+    libraries = {"jax_diffrax": ("diffrax",), "pytorch_torchdiffeq": ("torchdiffeq",)}
+    extra = "scientific"
+
+    class Parameters(WorkloadParameters):
+        """Choose what is solved, and how finely."""
+
+        work: Literal["solve", "train"] = Field(
+            default="solve", description="solve: pendulums, without gradients; train: a step of training a network."
+        )
+        batch: int = Field(default=32, ge=1, le=2**20, description="Solutions that are computed together.")
+        time: float = Field(default=8.0, gt=0, le=1000, description="Length of a solution.")
+        steps: int = Field(
+            default=128, ge=1, le=10_000, description="Steps of a solution; time / steps is best a power of two."
+        )
+        hidden: int = Field(default=32, ge=1, le=4096, description="Hidden units of the network.")
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """Count solutions of a batch, or steps of training."""
+        if parameters.work == "solve":
+            return Measure(unit="solution")
+        return Measure(unit="step", differentiates=True)
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """Draw angles and speeds z (batch, 2); for `work: train` also weights, with the pendulums' ends as targets."""
+        import numpy as np
+
+        p = parameters
+        z = rng.uniform(-1.5, 1.5, (p.batch, 2))
+        if p.work == "solve":
+            return Arrays(state={"z": z})
+        weights = {
+            "w1": rng.standard_normal((2, p.hidden)),
+            "b1": rng.standard_normal(p.hidden),
+            "w2": 0.1 * rng.standard_normal((p.hidden, 2)) / np.sqrt(p.hidden),
+            "b2": np.zeros(2),
+        }
+        targets = kutta.solve(lambda z: kutta.pendulum(np, z), z, p.time / TARGET_STEPS, TARGET_STEPS)
+        return Arrays(state=weights, batches=({"z": z, "targets": targets},))
+
+    def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
+        """Solve, or train with the chain rule written out, in NumPy."""
+        import numpy as np
+
+        h = parameters.time / parameters.steps
+        if parameters.work == "solve":
+            return {"z": kutta.solve(lambda z: kutta.pendulum(np, z), arrays.state["z"], h, units * parameters.steps)}
+        weights, batch = dict(arrays.state), arrays.batches[0]
+        for _ in range(units):
+            gradients = kutta.gradients(weights, batch, h, parameters.steps)
+            weights = {name: weights[name] - RATE * gradients[name] for name in weights}
+        return weights
+
+    def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
+        """Count 19 operations for each number and step: 16 of the rule, 3 of the pendulum; z is read and written.
+
+        Training takes four evaluations in a step, each with 30 operations for each hidden unit: 24 of two products
+        there and four back, 6 of biases, tanh and their gradients. What a step keeps stays in caches.
+        """
+        p = parameters
+        numbers = 2.0 * p.batch
+        if p.work == "solve":
+            return Cost(flops=19 * numbers * p.steps, bytes=2 * numbers * float_bytes)
+        evaluations = 4.0 * p.batch * p.steps
+        return Cost(
+            flops=30 * p.hidden * evaluations + 36 * numbers * p.steps,
+            bytes=2 * (5.0 * p.hidden + numbers) * float_bytes,
+        )
+
+    def picture(self, parameters: Parameters, rng: "Generator") -> Picture | None:
+        """Draw pendulums in the plane of angle and speed, and the solver's error for fewer and more steps."""
+        import numpy as np
+
+        if parameters.work == "train" or parameters.batch > MAXIMUM_DRAWN:
+            return None
+        h, z = parameters.time / parameters.steps, self.arrays(parameters, rng).state["z"][:DRAWN]
+        path = [z]
+        for _ in range(parameters.steps):
+            path.append(kutta.step(lambda z: kutta.pendulum(np, z), path[-1], h))
+        paths = np.stack(path)
+        errors = kutta.convergence(z, parameters.time, counts := [32, 64, 128, 256, 512])
+        theory = errors[-1] * (counts[-1] / np.array(counts)) ** 4
+        return Picture(
+            caption="Pendulums in the plane of angle and speed; and the error, which falls with the fourth power of h.",
+            panels=(
+                Panel(
+                    "Pendulums",
+                    x="angle in rad",
+                    y="speed in rad/s",
+                    curves={f"{index + 1}": (paths[:, index, 0], paths[:, index, 1]) for index in range(len(z))},
+                    legend=False,
+                ),
+                Panel(
+                    "Error of the solution",
+                    x="steps",
+                    y="largest error in rad",
+                    curves={"fourth order": (np.array(counts), theory)},
+                    points={"computed": (np.array(counts), errors)},
+                    logarithmic="both",
+                ),
+            ),
+        )
+
+    def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Write the rule out, in a lax.scan over the steps."""
+        import jax
+        import jax.numpy as jnp
+
+        h = parameters.time / parameters.steps
+
+        def solution(z: Any, weights: Any) -> Any:
+            field = kutta.vector_field(jnp, weights)
+            return jax.lax.scan(lambda z, _: (kutta.step(field, z, h), None), z, length=parameters.steps)[0]
+
+        return _jax_program(parameters, arrays, tools, solution)
+
+    def jax_diffrax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Call diffrax.diffeqsolve for one z, mapped over the batch with jax.vmap."""
+        import diffrax
+        import jax
+        import jax.numpy as jnp
+
+        controller = diffrax.StepTo(ts=jnp.linspace(0, parameters.time, parameters.steps + 1))
+        term, solver = (
+            diffrax.ODETerm(lambda _t, z, weights: kutta.vector_field(jnp, weights)(z)),
+            kutta.diffrax_solver(),
+        )
+
+        def one(z: Any, weights: Any) -> Any:
+            """Solve for one z (2,)."""
+            solution = diffrax.diffeqsolve(
+                term, solver, 0.0, parameters.time, None, z, weights,
+                stepsize_controller=controller, max_steps=parameters.steps,
+            )  # fmt: skip
+            return solution.ys[-1]
+
+        return _jax_program(parameters, arrays, tools, jax.vmap(one, (0, None)))
+
+    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Write the rule out, in a Python loop over the steps."""
+        import torch
+
+        h = parameters.time / parameters.steps
+        return _torch_program(
+            parameters,
+            arrays,
+            tools,
+            lambda z, weights: kutta.solve(kutta.vector_field(torch, weights), z, h, parameters.steps),
+        )
+
+    @variant("pytorch/compile-step")
+    def compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Compile one step of the rule with torch.compile, and call it in a Python loop over the steps."""
+        import torch
+
+        h = parameters.time / parameters.steps
+        compiled = torch.compile(
+            lambda z, weights: kutta.step(kutta.vector_field(torch, weights), z, h), fullgraph=True
+        )
+
+        def solution(z: Any, weights: Any) -> Any:
+            for _ in range(parameters.steps):
+                z = compiled(z, weights)
+            return z
+
+        return replace(_torch_program(parameters, arrays, tools, solution), placed=True)
+
+    def pytorch_torchdiffeq(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Call torchdiffeq.odeint with the method rk4 for the whole batch."""
+        import torch
+        from torchdiffeq import odeint
+
+        options = {"step_size": parameters.time / parameters.steps}
+        times = tools.put({"times": _ends(parameters)})["times"]
+
+        def solution(z: Any, weights: Any) -> Any:
+            field = kutta.vector_field(torch, weights)
+            return odeint(lambda _t, z: field(z), z, times, method="rk4", options=options)[-1]
+
+        return _torch_program(parameters, arrays, tools, solution)
+
+
+def _ends(parameters: NeuralOde.Parameters) -> Array:
+    """Return the times at which a solution begins and ends."""
+    import numpy as np
+
+    return np.array([0.0, parameters.time])
+
+
+def _jax_program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, solution: Solve) -> Program:
+    """Return a program for JAX that solves, or trains through the solver."""
+    import jax
+
+    def train(weights: Any, batch: Any) -> tuple[Any, None]:
+        """Make a step of gradient descent."""
+        gradients = jax.grad(lambda weights: ((solution(batch["z"], weights) - batch["targets"]) ** 2).mean())(weights)
+        return jax.tree.map(lambda weight, gradient: weight - RATE * gradient, weights, gradients), None
+
+    return _program(parameters, arrays, tools, solution, train)
+
+
+def _torch_program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, solution: Solve) -> Program:
+    """Return a program for PyTorch that solves, or trains through the solver."""
+    import torch
+
+    def train(weights: Any, batch: Any) -> tuple[Any, None]:
+        """Make a step of gradient descent."""
+        weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
+        loss = torch.nn.functional.mse_loss(solution(batch["z"], weights), batch["targets"])
+        gradients = torch.autograd.grad(loss, list(weights.values()))
+        updated = zip(weights.items(), gradients, strict=True)
+        return {name: weight.detach() - RATE * gradient for (name, weight), gradient in updated}, None
+
+    return _program(parameters, arrays, tools, solution, train)
+
+
+def _program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, solution: Solve, train: Any) -> Program:
+    """Return a program whose step moves pendulums by `solution`, or makes a step of `train`."""
+    if parameters.work == "solve":
+        return Program(
+            state=tools.put(arrays.state["z"]),
+            step=lambda z, _: (solution(z, None), None),
+            export=lambda z, _: {"z": z},
+        )
+    return Program(state=tools.put(dict(arrays.state)), step=train, batches=tools.put(arrays.batches))
