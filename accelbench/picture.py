@@ -21,7 +21,8 @@ class Panel:
         y: Label of the vertical axis, with its unit.
         curves: Horizontal and vertical positions of each curve's points, by the curve's name in the legend.
         points: The same for numbers that are drawn as points, such as those that curves of a closed form predict.
-        image: Numbers (rows, columns), drawn in colours; or colours (rows, columns, 3), from 0 to 1.
+        image: Numbers (rows, columns), drawn in colours; or red, green, blue and opacity
+            (rows, columns, 4), from 0 to 1.
         colours: Label of an image's scale of colours, with its unit; empty for no scale.
         legend: False if the names of curves and points say nothing, as those of samples.
         logarithmic: Which axes are logarithmic: none, the vertical one, or both.

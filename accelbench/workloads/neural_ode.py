@@ -8,7 +8,6 @@ from pydantic import Field
 
 from accelbench.picture import Panel, Picture
 from accelbench.workload import (
-    Array,
     Arrays,
     Cost,
     Measure,
@@ -225,20 +224,13 @@ class NeuralOde(Workload):
         from torchdiffeq import odeint
 
         options = {"step_size": parameters.time / parameters.steps}
-        times = tools.put({"times": _ends(parameters)})["times"]
 
         def solution(z: Any, weights: Any) -> Any:
             field = kutta.vector_field(torch, weights)
+            times = torch.tensor([0.0, parameters.time], dtype=z.dtype, device=z.device)
             return odeint(lambda _t, z: field(z), z, times, method="rk4", options=options)[-1]
 
         return _torch_program(parameters, arrays, tools, solution)
-
-
-def _ends(parameters: NeuralOde.Parameters) -> Array:
-    """Return the times at which a solution begins and ends."""
-    import numpy as np
-
-    return np.array([0.0, parameters.time])
 
 
 def _jax_program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, solution: Solve) -> Program:

@@ -21,8 +21,8 @@ KEPT = os.environ.get("ACCELBENCH_GPU_CHECKS")
 FIRST = {"jax/jit", "pytorch/eager", "pytorch/compile"}
 NARROW = ("matmul-chain", "layer-norm", "cifar-cnn", "mixed-precision", "transformer-lm")
 """Workloads whose products a GPU has other units for in other formats."""
-NOT_ON_A_GPU = {"numpy/eager", "numpy/one-by-one"}
 NOT_TIMED = {"jax/state-not-returned"}
+ON_THE_CPU = "numpy/"
 NO_ROOM = {("transformer-lm", "float16")}
 
 
@@ -51,7 +51,7 @@ def _every() -> list[Asked]:
         for workload in catalogue.names()
         for use in catalogue.find(workload).variants()
         for precision in ("float32", *(("tf32", "bfloat16", "float16") if workload in NARROW and use in FIRST else ()))
-        if use not in NOT_ON_A_GPU | NOT_TIMED
+        if use not in NOT_TIMED and not use.startswith(ON_THE_CPU)
         if (workload, precision) not in NO_ROOM
     ]
     return sorted(found, key=lambda each: (each.precision != "float32", each.use not in FIRST))

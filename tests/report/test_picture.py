@@ -16,12 +16,14 @@ SMALL: dict[str, dict[str, Any]] = {
     "lennard-jones": {"cells": 3},
     "cartpole-rollout": {"environments": 8, "steps": 5},
     "neural-ode": {"batch": 2, "steps": 16},
+    "photometric-stereo": {"size": 16},
 }
 TOO_LARGE: dict[str, dict[str, Any]] = {
     "heat-equation": {"size": 16_384, "steps": 10_000},
     "lennard-jones": {"cells": 16},
     "cartpole-rollout": {"environments": 2**22, "steps": 1000},
     "neural-ode": {"batch": 2**20},
+    "photometric-stereo": {"size": 4096},
 }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 from accelbench.workload import Arrays, Program, Tools, variant
-from accelbench.workloads import cartpole_rollout, lennard_jones
+from accelbench.workloads import cartpole_rollout, lennard_jones, photometric_stereo
 from accelbench.workloads.activation_checkpointing import ActivationCheckpointing
 from accelbench.workloads.cartpole_rollout import CartpoleRollout
 from accelbench.workloads.checkpoint import Checkpoint
@@ -25,6 +25,7 @@ from accelbench.workloads.mixed_precision import MixedPrecision
 from accelbench.workloads.mlp import Mlp
 from accelbench.workloads.neural_ode import NeuralOde
 from accelbench.workloads.optimizer_step import OptimizerStep
+from accelbench.workloads.photometric_stereo import PhotometricStereo
 from accelbench.workloads.transformer_lm import TransformerLm
 from accelbench.workloads.variable_length import VariableLength
 from accelbench.workloads.vit import Vit
@@ -475,6 +476,35 @@ class SemiImplicit(CartpoleRollout):
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
             with patch.object(cartpole_rollout, "_euler", semi_implicit):
                 return program.step(state, batch)
+
+        return replace(program, step=step)
+
+
+class NoShadows(PhotometricStereo):
+    """Lights from behind a pixel darken it: its brightness may be negative."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().jax(parameters, arrays, tools)
+
+        def error_without_shadows(_: Any, b: Any, batch: Any) -> Any:
+            return ((batch["lights"] @ b.T - batch["images"]) ** 2).sum()
+
+        def step(start: Any, batch: Any) -> tuple[Any, Any]:
+            with patch.object(photometric_stereo, "squared_error", error_without_shadows):
+                return program.step(start, batch)
+
+        return replace(program, step=step)
+
+
+class LargerError(PhotometricStereo):
+    """The fit ends at an error that is ten times as large as the others'."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().pytorch(parameters, arrays, tools)
+
+        def step(start: Any, batch: Any) -> tuple[Any, Any]:
+            with patch.object(photometric_stereo, "TARGET", 10 * photometric_stereo.TARGET):
+                return program.step(start, batch)
 
         return replace(program, step=step)
 

@@ -13,6 +13,7 @@ from accelbench.workloads import _kutta as kutta
 from accelbench.workloads import cartpole_rollout as cartpole
 from accelbench.workloads import heat_equation as heat
 from accelbench.workloads import lennard_jones as atoms
+from accelbench.workloads import photometric_stereo as stereo
 
 
 def drawn(name: str, **parameters: Any) -> tuple[Any, Any, Arrays]:
@@ -98,6 +99,24 @@ def test_no_cart_comes_so_close_to_a_limit_that_rounding_decides() -> None:
     )
     exact, single = (workload.reference(parameters, given, 30) for given in (arrays, rounded))
     assert (exact["episodes"] == single["episodes"]).all()
+
+
+def test_the_normals_of_a_sphere_and_their_albedos_follow_from_its_images() -> None:
+    workload, parameters, arrays = drawn("photometric-stereo", size=16)
+    b = workload.reference(parameters, arrays, 2)["b"]
+    albedos = np.linalg.norm(b, axis=1)
+    assert b / albedos[:, None] == pytest.approx(stereo.normals_of_sphere(parameters))
+    assert (albedos > 0.3).all()
+    assert (albedos < 0.9).all()
+
+
+def test_only_a_fit_whose_error_is_small_enough_is_compared_as_the_closed_form() -> None:
+    workload, parameters, arrays = drawn("photometric-stereo", size=16)
+    right = workload.reference(parameters, arrays, 2)["b"]
+    noise = np.random.default_rng(0).standard_normal(right.shape)
+    close, far = right + 1e-4 * noise, right + 1e-2 * noise
+    assert (workload.canonical(parameters, arrays, {"b": close})["b"] == right).all()
+    assert (workload.canonical(parameters, arrays, {"b": far})["b"] == far).all()
 
 
 def test_the_error_of_a_solution_falls_with_the_fourth_power_of_its_step() -> None:
