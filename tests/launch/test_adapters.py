@@ -223,3 +223,13 @@ def test_nested_spans_count_each_moment_once_for_the_innermost() -> None:
         Span(20.0, 21.0, "backend"),
     ]
     assert seconds_by_part(reversed(spans)) == pytest.approx({"trace": 9.0, "backend": 2.0, "lower": 2.0})
+
+
+@pytest.mark.parametrize(("use", "backend"), [("jax/jit", "jax"), ("pytorch/eager", "torch")])
+def test_keras_computes_with_the_framework_of_the_launch_whatever_the_user_has_set(use: str, backend: str) -> None:
+    code = f"""
+import os
+prepare("dispatch-overhead", "{use}", {{}})
+print(json.dumps(os.environ["KERAS_BACKEND"]))
+"""
+    assert inside(use.partition("/")[0], code, {"KERAS_BACKEND": "tensorflow"}) == backend

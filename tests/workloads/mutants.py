@@ -15,6 +15,7 @@ from accelbench.workloads.elementwise_fusion import ElementwiseFusion
 from accelbench.workloads.freeze_layers import FreezeLayers
 from accelbench.workloads.heat_equation import HeatEquation
 from accelbench.workloads.inplace_update import InplaceUpdate
+from accelbench.workloads.keras_mlp import KerasMlp
 from accelbench.workloads.layer_norm import LayerNorm
 from accelbench.workloads.lennard_jones import LennardJones
 from accelbench.workloads.linear_regression import LinearRegression
@@ -478,6 +479,14 @@ class SemiImplicit(CartpoleRollout):
                 return program.step(state, batch)
 
         return replace(program, step=step)
+
+
+class AlwaysTheFirstBatch(KerasMlp):
+    """An iterator over mini-batches that never moves on."""
+
+    @variant("jax/jit")
+    def jit(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return super().jit(parameters, replace(arrays, batches=arrays.batches[:1]), tools)
 
 
 class NoShadows(PhotometricStereo):

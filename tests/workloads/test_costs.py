@@ -44,6 +44,7 @@ NOT_BY_XLA = {
     "xor": "of nine numbers nearly all is overhead",
     "variable-length": "what it declares is the mean over its lengths; its blocks are those of vit",
     "checkpoint": "it computes nothing",
+    "keras-mlp": "its cost is that of mlp",
     "photometric-stereo": "its cost is that of the closed form; a fit takes as much more as its optimiser needs",
 }
 BY_TORCH: list[tuple[str, str, dict[str, Any]]] = [

@@ -48,8 +48,13 @@ OBSERVED_ALONE = {"jax/state-not-returned"}
 """There is nothing to time."""
 SCIENCE = ("heat-equation", "lennard-jones", "cartpole-rollout", "neural-ode", "photometric-stereo")
 """Differential equations: nobody solves them in narrow types, in which the step is lost in the value."""
-REFUSED = {("transformer-lm", "float16"), *((workload, precision) for workload in SCIENCE for precision in NARROW)}
+REFUSED = {
+    ("transformer-lm", "float16"),
+    *((workload, precision) for workload in (*SCIENCE, "keras-mlp") for precision in NARROW),
+}
 """Types that a workload has no room in."""
+NO_FLOAT64 = {"pytorch/keras-module", "pytorch/keras-fit"}
+"""On PyTorch, Keras casts the operands of products to float32."""
 ALL = [
     Asked(workload=workload, use=use, precision=precision, parameters=parameters)
     for workload in catalogue.names()
@@ -61,6 +66,7 @@ ALL = [
     if (use, precision) != ("numpy/eager", "bfloat16")  # NumPy has no such type
     if use not in SUMS_ALONE or ("body", "sine") not in parameters
     if use not in OBSERVED_ALONE
+    if (use, precision) not in {(each, "float64") for each in NO_FLOAT64}
     if (workload, precision) not in REFUSED
 ]
 WRONG = {
@@ -107,6 +113,7 @@ WRONG = {
     "OneKick": ("pytorch/eager", SMALL["lennard-jones"][0]),
     "NeverAnew": ("jax/scan", SMALL["cartpole-rollout"][0]),
     "SemiImplicit": ("pytorch/eager", SMALL["cartpole-rollout"][0]),
+    "AlwaysTheFirstBatch": ("jax/jit", SMALL["keras-mlp"][0]),
     "NoShadows": ("jax/jit", SMALL["photometric-stereo"][0]),
     "LargerError": ("pytorch/eager", SMALL["photometric-stereo"][0]),
     "OneStepFewer": ("jax/jit", SMALL["neural-ode"][0]),

@@ -38,7 +38,7 @@ def captured_arrays(step: Callable[..., Any]) -> list[str]:
     descriptions: dict[int, str] = {}
     for place in find_places(step, _is_array):
         array = place.value
-        if len(array.shape):  # not a scalar
+        if array.shape:  # not a scalar, nor a Keras object without a shape of its own
             # An array that is captured under several names is described once, by the first.
             descriptions.setdefault(id(array), f"{place.name} {tuple(array.shape)} {type_name(array)}")
     return sorted(descriptions.values())[:MAXIMUM_ARRAYS]

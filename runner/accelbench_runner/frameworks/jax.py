@@ -1,5 +1,6 @@
 """Run JAX programs: jit, op-by-op and scan, on CPU, GPU or TPU."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -60,6 +61,7 @@ class Jax(Adapter):
 
     def __init__(self, settings: AdapterSettings) -> None:
         self._settings = settings
+        os.environ["KERAS_BACKEND"] = "jax"  # Keras reads it when a program imports it
         self._dispatches_functions = False
         """True if a program calls functions of `in_mode` that are not jitted."""
         self._dtype = DTYPES[settings.precision]

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -79,6 +80,7 @@ class PyTorch(Adapter):
 
     def __init__(self, settings: AdapterSettings) -> None:
         self._settings = settings
+        os.environ["KERAS_BACKEND"] = "torch"  # Keras reads it when a program imports it
         self._dtype = DTYPES[settings.precision]
         self._backend = torch_backends.find_backend(settings.backend)
         # An author's own mode, such as `compile-step`, compiles too.
