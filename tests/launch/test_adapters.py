@@ -233,3 +233,17 @@ prepare("dispatch-overhead", "{use}", {{}})
 print(json.dumps(os.environ["KERAS_BACKEND"]))
 """
     assert inside(use.partition("/")[0], code, {"KERAS_BACKEND": "tensorflow"}) == backend
+
+
+def test_a_program_may_call_torch_export_and_the_precision_is_afterwards_what_it_was() -> None:
+    """It reads an older flag of TF32, and fails if that contradicts the new settings."""
+    code = """
+import torch
+adapter, _, _ = prepare("dispatch-overhead", "pytorch/eager", {})
+before = adapter.precision().matmul
+torch.export.export(torch.nn.Tanh(), (torch.ones(2),))
+print(json.dumps([before, adapter.precision().matmul]))
+"""
+    before, after = inside("pytorch", code)
+    assert before == after
+    assert set(before.values()) == {"ieee"}
