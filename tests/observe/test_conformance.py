@@ -21,6 +21,7 @@ NEVER = {"compilations": 0, "raised": "nothing"}
 RESUME = (("size", 100), ("asks", "resume"))
 CURVE = (("epochs", 3),)
 SIGNALS = (("epochs", 3), ("data", "mnist1d"))
+SAME = (("layers", 2), ("width", 16), ("batch", 8), ("asks", "same"))
 LENGTHS = (("shortening", 8), ("width", 16), ("asks", "compilations"))
 EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
     (Asked("selu", "jax/jit"), {"calls": 5, "compilationsByCall": "1, 0, 1, 0, 1", "values": "1.2957, 5.9619"}),
@@ -88,6 +89,14 @@ EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
     (Asked("checkpoint", "pytorch/save", RESUME), {"raised": "nothing", "bitwiseResumes": 4, "largestDifference": 0}),
     (Asked("checkpoint", "pytorch/save-parameters-only", RESUME), {"raised": "nothing", "bitwiseResumes": 1}),
     (Asked("checkpoint", "pytorch/distributed", RESUME), {"raised": "nothing", "bitwiseResumes": 4}),
+    (
+        Asked("export", "jax/export", SAME),
+        {"raised": "nothing", "bitwiseEqual": True, "otherBatch": True, "platforms": "cpu, cuda, tpu"},
+    ),
+    (
+        Asked("export", "pytorch/export", SAME),
+        {"raised": "nothing", "bitwiseEqual": True, "otherBatch": True, "platforms": "any"},
+    ),
     (
         Asked("variable-length", "jax/jit", LENGTHS),
         {"compilationsByCall": "1, 1, 1, 1, 0, 0, 0, 0", "shapes": 4, "paddingShare": 0},

@@ -12,6 +12,7 @@ from accelbench.workloads.checkpoint import Checkpoint
 from accelbench.workloads.cifar_cnn import CifarCnn
 from accelbench.workloads.dispatch_overhead import DispatchOverhead
 from accelbench.workloads.elementwise_fusion import ElementwiseFusion
+from accelbench.workloads.export import Export
 from accelbench.workloads.freeze_layers import FreezeLayers
 from accelbench.workloads.heat_equation import HeatEquation
 from accelbench.workloads.inplace_update import InplaceUpdate
@@ -479,6 +480,15 @@ class SemiImplicit(CartpoleRollout):
                 return program.step(state, batch)
 
         return replace(program, step=step)
+
+
+class LayerLost(Export):
+    """Exported without its last layer."""
+
+    @variant("jax/export")
+    def exported_by_jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        fewer = parameters.model_copy(update={"layers": parameters.layers - 1})
+        return super().exported_by_jax(fewer, arrays, tools)
 
 
 class AlwaysTheFirstBatch(KerasMlp):

@@ -113,6 +113,7 @@ WRONG = {
     "OneKick": ("pytorch/eager", SMALL["lennard-jones"][0]),
     "NeverAnew": ("jax/scan", SMALL["cartpole-rollout"][0]),
     "SemiImplicit": ("pytorch/eager", SMALL["cartpole-rollout"][0]),
+    "LayerLost": ("jax/export", SMALL["export"][0]),
     "AlwaysTheFirstBatch": ("jax/jit", SMALL["keras-mlp"][0]),
     "NoShadows": ("jax/jit", SMALL["photometric-stereo"][0]),
     "LargerError": ("pytorch/eager", SMALL["photometric-stereo"][0]),
@@ -208,8 +209,8 @@ def is_for_a_push(asked: Asked) -> bool:
 
     Of the science, a push runs no program again that is only compiled in another way, or runs operation by operation.
     """
-    is_compiled = asked.use.startswith("pytorch/compile")
-    if asked.workload in SCIENCE and (is_compiled or asked.use.endswith(("/compile", "/op-by-op"))):
+    is_compiled = asked.use.startswith(("pytorch/compile", "pytorch/aoti"))
+    if asked.workload in (*SCIENCE, "export") and (is_compiled or asked.use.endswith(("/compile", "/op-by-op"))):
         return False
     if asked.use.startswith("jax_diffrax") and ("work", "train") in asked.parameters:  # compiles for seconds
         return False
@@ -252,7 +253,7 @@ def test_no_check_accuses_a_workload_of_ours(asked: Asked, computed: Callable[[A
     assert not [reading for reading in found.values() if reading.outcome == "failed"], found
     if seen.compared:
         assert found["depends-on-inputs"].outcome == "passed", found
-    if "orbax" not in asked.use:  # it runs nothing of JAX's
+    if not asked.use.endswith(("orbax", "aoti")):  # they run nothing that the framework counts
         assert found["work-skipped"].outcome == "passed", found
 
 
