@@ -247,3 +247,29 @@ print(json.dumps([before, adapter.precision().matmul]))
     before, after = inside("pytorch", code)
     assert before == after
     assert set(before.values()) == {"ieee"}
+
+
+def test_a_custom_function_of_autograd_that_runs_without_it_has_recorded_nothing() -> None:
+    code = """
+import dataclasses, torch
+
+class Round(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return torch.round(x)
+
+adapter, program, _ = prepare("dispatch-overhead", "pytorch/eager", {"size": 3})
+
+def recorded(step):
+    work = adapter.prepare(dataclasses.replace(program, step=step))
+    return adapter.accounting.arithmetic(work).operations_recorded
+
+def with_autograd(x, _):
+    with torch.enable_grad():
+        return Round.apply(x.clone().requires_grad_() * 2).detach(), None
+
+print(json.dumps([recorded(lambda x, _: (Round.apply(x * 2), None)), recorded(with_autograd)]))
+"""
+    without, with_autograd = inside("pytorch", code)
+    assert without == 0
+    assert with_autograd > 0

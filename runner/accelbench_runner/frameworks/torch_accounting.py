@@ -3,7 +3,7 @@
 import math
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -145,6 +145,7 @@ class TorchAccounting(Accounting):
         recorded = count_recorded() - recorded_before - 1  # without the operation that `count_recorded` itself records
         differentiated = 0
         if recorded:  # otherwise no backward pass ran
+            recorded = max(0, recorded - _count_custom_functions(profiled.function_events))
             differentiated = sum(event.name.startswith(BACKWARD) for event in profiled.function_events)
         dispatched = counter.total().model_copy(
             update={"operations_recorded": recorded, "operations_differentiated": differentiated}
@@ -214,3 +215,14 @@ class TorchAccounting(Accounting):
     def host_to_device_ratios(self) -> list[float]:
         """Return host seconds divided by device seconds for each timed block; an empty list on a CPU."""
         return list(self._backend.events.ratios) if self._backend.events else []
+
+
+def _count_custom_functions(events: Iterable[Any]) -> int:
+    """Return how many events are calls of an autograd.Function, which has a number even if nothing is recorded."""
+    names: set[str] = set()
+    unseen = [torch.autograd.Function]
+    while unseen:
+        function = unseen.pop()
+        names.add(function.__name__)
+        unseen += function.__subclasses__()
+    return sum(event.name in names for event in events)
