@@ -149,3 +149,9 @@ def test_defaults_are_replaced() -> None:
         place.replace(2 * place.value)
     _, first, last = function(0)
     assert [*first, *last] == [2, 2, 2, 2, 2]
+
+
+def test_what_describes_an_array_is_not_taken_for_one() -> None:
+    """As JAX's abstract values do, which have no numbers."""
+    description = SimpleNamespace(shape=(2, 3), dtype=np.dtype(np.float32))
+    assert captured_arrays(lambda x: x.reshape(description.shape)) == []

@@ -67,7 +67,8 @@ def find_arguments(batches: Sequence[Any], is_wanted: Callable[[Any], bool]) -> 
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype")
+    # Abstract values of JAX have a shape and a type, and no numbers.
+    return hasattr(value, "shape") and hasattr(value, "dtype") and hasattr(value, "__array__")
 
 
 class _Search:
