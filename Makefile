@@ -63,7 +63,7 @@ check: lint drift prepare-check images ## What each push has to pass: all of tha
 	$(PYTEST) $$(( $(WORKERS) + 1 )) -m "not nightly"
 
 .PHONY: test-all
-test-all: EXTRAS_ALL := $(EXTRAS_ALL),keras
+test-all: EXTRAS_ALL := $(EXTRAS_ALL),keras,quantization
 test-all: lint drift prepare-all images ## Every combination: each precision, each Kubernetes, each fault at each request (root, Linux)
 	$(PYTEST) $$(( $(WORKERS) + 1 )) --record-durations
 

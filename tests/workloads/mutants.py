@@ -28,6 +28,7 @@ from accelbench.workloads.mlp import Mlp
 from accelbench.workloads.neural_ode import NeuralOde
 from accelbench.workloads.optimizer_step import OptimizerStep
 from accelbench.workloads.photometric_stereo import PhotometricStereo
+from accelbench.workloads.quantized_linear import QuantizedLinear
 from accelbench.workloads.transformer_lm import TransformerLm
 from accelbench.workloads.variable_length import VariableLength
 from accelbench.workloads.vit import Vit
@@ -489,6 +490,15 @@ class LayerLost(Export):
     def exported_by_jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         fewer = parameters.model_copy(update={"layers": parameters.layers - 1})
         return super().exported_by_jax(fewer, arrays, tools)
+
+
+class FourBits(QuantizedLinear):
+    """Weights in int4, whose error is that of 15 levels."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        scale = abs(arrays.batches[0]["w"]).max(0) / 7
+        rounded = (arrays.batches[0]["w"] / scale).round() * scale
+        return super().jax(parameters, replace(arrays, batches=({"w": rounded},)), tools)
 
 
 class AlwaysTheFirstBatch(KerasMlp):

@@ -36,6 +36,10 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "heat-equation": [(("size", 16), ("steps", 5))],
     "lennard-jones": [(("cells", 3), ("steps", 5))],
     "cartpole-rollout": [(("environments", 32), ("steps", 15))],
+    "quantized-linear": [
+        (("inputs", 32), ("outputs", 16), ("batch", 8)),
+        (("inputs", 32), ("outputs", 16), ("batch", 8), ("scheme", "int8-both")),
+    ],
     "export": [(("layers", 2), ("width", 16), ("batch", 8))],
     "keras-mlp": [(("inputs", 10), ("hidden", 16), ("batch", 8), ("steps", 4), ("learning_rate", 0.1))],
     "photometric-stereo": [(("size", 8), ("lights", 8))],

@@ -50,11 +50,11 @@ SCIENCE = ("heat-equation", "lennard-jones", "cartpole-rollout", "neural-ode", "
 """Differential equations: nobody solves them in narrow types, in which the step is lost in the value."""
 REFUSED = {
     ("transformer-lm", "float16"),
-    *((workload, precision) for workload in (*SCIENCE, "keras-mlp") for precision in NARROW),
+    *((workload, precision) for workload in (*SCIENCE, "keras-mlp", "quantized-linear") for precision in NARROW),
 }
 """Types that a workload has no room in."""
-NO_FLOAT64 = {"pytorch/keras-module", "pytorch/keras-fit"}
-"""On PyTorch, Keras casts the operands of products to float32."""
+NO_FLOAT64 = {"pytorch/keras-module", "pytorch/keras-fit", "pytorch_torchao/eager", "pytorch_torchao/compile"}
+"""On PyTorch, Keras casts the operands of products to float32; torchao refuses float64."""
 ALL = [
     Asked(workload=workload, use=use, precision=precision, parameters=parameters)
     for workload in catalogue.names()
@@ -113,6 +113,7 @@ WRONG = {
     "OneKick": ("pytorch/eager", SMALL["lennard-jones"][0]),
     "NeverAnew": ("jax/scan", SMALL["cartpole-rollout"][0]),
     "SemiImplicit": ("pytorch/eager", SMALL["cartpole-rollout"][0]),
+    "FourBits": ("jax/jit", SMALL["quantized-linear"][0]),
     "LayerLost": ("jax/export", SMALL["export"][0]),
     "AlwaysTheFirstBatch": ("jax/jit", SMALL["keras-mlp"][0]),
     "NoShadows": ("jax/jit", SMALL["photometric-stereo"][0]),
@@ -164,7 +165,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Ask
 def read(asked: Asked, computed: Callable[[Asked], Path]) -> ParityReading:
     workload = find(asked.workload)
     for library in workload.libraries.get(workload.variants()[asked.use].method, ()):
-        if workload.extra and not find_spec(library):
+        if workload.extra and not find_spec(library.partition(".")[0]):
             pytest.skip(f"needs accelbench[{workload.extra}], which has {library}")
     file = computed(asked)
     assert not file.with_suffix(".error").exists(), file.with_suffix(".error").read_text()
@@ -209,8 +210,10 @@ def is_for_a_push(asked: Asked) -> bool:
 
     Of the science, a push runs no program again that is only compiled in another way, or runs operation by operation.
     """
-    is_compiled = asked.use.startswith(("pytorch/compile", "pytorch/aoti"))
-    if asked.workload in (*SCIENCE, "export") and (is_compiled or asked.use.endswith(("/compile", "/op-by-op"))):
+    is_compiled = asked.use.startswith(("pytorch/compile", "pytorch/aoti", "pytorch_torchao/compile"))
+    if asked.workload in (*SCIENCE, "export", "quantized-linear") and (
+        is_compiled or asked.use.endswith(("/compile", "/op-by-op"))
+    ):
         return False
     if asked.use.startswith("jax_diffrax") and ("work", "train") in asked.parameters:  # compiles for seconds
         return False

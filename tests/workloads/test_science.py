@@ -119,6 +119,22 @@ def test_only_a_fit_whose_error_is_small_enough_is_compared_as_the_closed_form()
     assert (workload.canonical(parameters, arrays, {"b": far})["b"] == far).all()
 
 
+@pytest.mark.parametrize("scheme", ["int8-weights", "int8-both"])
+def test_a_product_in_eight_bits_is_compared_as_exact_and_one_in_four_bits_is_not(scheme: str) -> None:
+    workload, parameters, arrays = drawn("quantized-linear", inputs=64, outputs=32, batch=4, scheme=scheme)
+    x, w = arrays.state["x"], arrays.batches[0]["w"]
+
+    def compared(levels: int) -> np.ndarray[Any, Any]:
+        scale = np.abs(w).max(0) / levels
+        compared: np.ndarray[Any, Any] = workload.canonical(
+            parameters, arrays, {"y": x @ (np.rint(w / scale) * scale)}
+        )["y"]
+        return compared
+
+    assert (compared(127) == x @ w).all()
+    assert not (compared(7) == x @ w).any()
+
+
 def test_the_error_of_a_solution_falls_with_the_fourth_power_of_its_step() -> None:
     _, _, arrays = drawn("neural-ode", batch=4)
     errors = kutta.convergence(arrays.state["z"], 8.0, [64, 128, 256])
