@@ -128,6 +128,13 @@ def test_a_library_that_is_not_installed_is_named_with_the_extra_that_has_it(tel
     assert phase(launched) == "import"
 
 
+def test_another_framework_that_is_not_installed_is_named_with_its_own_extra(tell: Tell) -> None:
+    without_torch = 'import sys\n\nsys.modules["torch"] = None\n' + GOOD
+    declared = 'libraries = {"jax": ("torch",)}'
+    _, failure = tell(without_torch.replace('"""Halves."""', f'"""Halves."""\n\n    {declared}'), "jax/jit")
+    assert failure.message == "torch is not installed: pip install 'accelbench[torch]'"
+
+
 def test_a_cpu_kernel_of_xla_that_gets_no_memory_has_run_out_of_memory(tell: Tell) -> None:
     text = GOOD.replace(f"\n        def step(x, _batch):\n            {STEP}\n", LITTLE_MEMORY, 1)
     _, failure = tell(text, "jax/op-by-op")

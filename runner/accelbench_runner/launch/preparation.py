@@ -48,12 +48,13 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
             for library in task.libraries:
                 import_module(library)
         except ModuleNotFoundError as error:
-            if error.name == framework.package:
-                raise UnsupportedError(framework.install_message) from None
-            if error.name in set(map(package_of, task.libraries)):
-                extra = task.workload.extra or framework.extra
-                raise UnsupportedError(frameworks.install_message(error.name, extra)) from None
-            raise
+            needed = {framework.package, *map(package_of, task.libraries)}
+            if error.name not in needed:
+                raise
+            # A workload may need another framework too, which has an extra of its own.
+            extras = {each.package: each.extra for each in frameworks.every()}
+            extra = extras.get(error.name, task.workload.extra or framework.extra)
+            raise UnsupportedError(frameworks.install_message(error.name, extra)) from None
     began = task.clock.seconds()
     has_compiler = adapter.import_compiler()
     compiler_seconds = task.clock.seconds() - began if has_compiler else 0.0
