@@ -14,6 +14,58 @@ from cli.command import MANIFEST, ROOT, accelbench
 
 pytestmark = pytest.mark.slow
 
+ARRAYS = """
+def arrays(rng):
+    return {"x": rng.standard_normal((2, 8)), "w": rng.standard_normal((8, 8))}
+"""
+NUMPY_SPOILED = f"""{ARRAYS}
+def reference(x, w):
+    import math
+
+    import numpy as np
+
+    return np.vectorize(math.tanh)(x @ w)
+
+
+def numpy_spoils(x, w):
+    import numpy as np
+
+    np.tanh = None
+    return np.tanh(x @ w)
+
+
+def numpy_relies(x, w):
+    import numpy as np
+
+    return np.tanh(x @ w)
+"""
+FORWARD_MODE_SPOILED = f"""{ARRAYS}
+def reference(x, w):
+    import numpy as np
+
+    t = np.tanh(x[0] @ w)
+    return w @ ((2 - 8 * t**2 + 6 * t**4) * (x[1] @ w))
+
+
+def derivative(x, w):
+    import torch
+
+    gradient = torch.func.grad(lambda x: (torch.tanh(x @ w) ** 2).sum())
+    return torch.func.jvp(gradient, (x[0],), (x[1],))[1]
+
+
+def pytorch_spoils(x, w):
+    import torch
+
+    return torch.compile(derivative, backend="aot_eager", fullgraph=True)(x, w)
+
+
+def pytorch_relies(x, w):
+    return derivative(x, w)
+"""
+"""In PyTorch 2.15, compiling a forward derivative along a row of the same tensor fails, and after it every forward
+derivative in the process."""
+
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -51,6 +103,23 @@ def test_a_script_alone_is_checked_and_a_wrong_step_is_named(started: Path) -> N
     assert outcomes["jax/jit"]["depends-on-inputs"] == "untested"
     assert set(outcomes["pytorch/eager"].values()) == {"passed"}
     assert sorted(path.name for path in started.iterdir()) == ["my_filter.py", "my_filter.yaml", "wrong_filter.py"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "text"),
+    [("numpy", NUMPY_SPOILED), pytest.param("pytorch", FORWARD_MODE_SPOILED, marks=pytest.mark.nightly)],
+)
+def test_a_variant_that_spoils_its_process_spoils_no_variant_after_it(
+    tmp_path: Path, framework: str, text: str
+) -> None:
+    (tmp_path / "spoiling.py").write_text(text)
+    done = checked(tmp_path, "spoiling.py", "--output", "json")
+    [case] = json.loads(done.stdout)
+    spoils, relies = case["variants"]  # in the order in which they ran
+    assert (spoils["name"], relies["name"]) == (f"{framework}_spoils/eager", f"{framework}_relies/eager")
+    assert spoils["failure"], "it must fail for the test to mean anything"
+    assert relies["failure"] is None
+    assert {check["name"]: check["outcome"] for check in relies["checks"]}["parity"] == "passed"
 
 
 def test_a_script_that_says_what_it_offers_is_checked_as_all_of_that() -> None:
