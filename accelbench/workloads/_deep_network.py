@@ -82,24 +82,14 @@ class DeepNetwork(Workload):
         """Train in NumPy for `units` steps; return weights, biases and the last loss."""
         import numpy as np
 
-        layers = [dict(layer) for layer in as_layers(arrays.state)]
-        inputs, targets = arrays.batches[0]["inputs"], arrays.batches[0]["targets"]
-        rate = parameters.learning_rate
+        layers, frozen = as_layers(arrays.state), self.frozen_layers(parameters)
         loss = np.zeros(())
         for _ in range(units):
-            activations: list[Array] = [inputs]  # layer i maps activations[i] to activations[i + 1]
-            for layer in layers:
-                activations.append(np.tanh(activations[-1] @ layer["weights"] + layer["biases"]))
-            error = activations[-1] - targets
-            loss = np.mean(error**2)
-            d_outputs = 2 * error / error.size
-            for index in reversed(range(self.frozen_layers(parameters), len(layers))):
+            loss, gradients = loss_and_gradients(layers, arrays.batches[0], frozen)
+            for index, gradient in enumerate(gradients, start=frozen):
                 layer = layers[index]
-                d_before_tanh = d_outputs * (1 - activations[index + 1] ** 2)
-                d_outputs = d_before_tanh @ layer["weights"].T  # gradient of the outputs of the layer below
-                layer["weights"] = layer["weights"] - rate * activations[index].T @ d_before_tanh
-                layer["biases"] = layer["biases"] - rate * d_before_tanh.sum(0)
-        return {**as_state(layers), "loss": np.asarray(loss)}
+                layers[index] = {name: layer[name] - parameters.learning_rate * gradient[name] for name in layer}
+        return {**as_state(layers), "loss": loss}
 
     def cost(self, parameters: Any, float_bytes: int) -> Cost:
         """Count the operations of a training step, and the bytes that it moves.
@@ -110,7 +100,7 @@ class DeepNetwork(Workload):
         layers, width, batch = parameters.layers, parameters.width, parameters.batch
         trained_layers = layers - self.frozen_layers(parameters)
         flops_of_product = 2.0 * batch * width**2
-        products = flops_of_product * _count_products(layers, trained_layers)
+        products = flops_of_product * count_products(layers, trained_layers)
         # Each activation: bias and tanh forward (2); backward, if trained, times 1 - tanh^2, and the bias gradient (4).
         # Each output: the loss (4).
         elementwise = batch * width * (2 * layers + 4 * trained_layers + 4)
@@ -127,15 +117,32 @@ class DeepNetwork(Workload):
         if min(parameters.batch, parameters.width) < SMALLEST_PRODUCT:
             return None
         trained_layers = parameters.layers - self.frozen_layers(parameters)
-        return Operations(products=_count_products(parameters.layers, trained_layers))
+        return Operations(products=count_products(parameters.layers, trained_layers))
 
 
-def _count_products(layers: int, trained_layers: int) -> int:
+def count_products(layers: int, trained_layers: int) -> int:
     """Count the matrix products of a training step, forward and backward."""
     forward = layers
     weight_gradients = trained_layers
     input_gradients = trained_layers - 1  # nothing below the first trained layer needs a gradient
     return forward + weight_gradients + input_gradients
+
+
+def loss_and_gradients(layers: Layers, batch: NamedArrays, frozen: int = 0) -> tuple[Array, Layers]:
+    """Return the mean squared error and, for all layers but the first `frozen`, its gradients, in NumPy by hand."""
+    import numpy as np
+
+    activations: list[Array] = [batch["inputs"]]  # layer i maps activations[i] to activations[i + 1]
+    for layer in layers:
+        activations.append(np.tanh(activations[-1] @ layer["weights"] + layer["biases"]))
+    error = activations[-1] - batch["targets"]
+    d_outputs = 2 * error / error.size
+    gradients: Layers = []
+    for index in reversed(range(frozen, len(layers))):
+        d_before_tanh = d_outputs * (1 - activations[index + 1] ** 2)
+        gradients.insert(0, {"weights": activations[index].T @ d_before_tanh, "biases": d_before_tanh.sum(0)})
+        d_outputs = d_before_tanh @ layers[index]["weights"].T  # gradient of the outputs of the layer below
+    return np.asarray(np.mean(error**2)), gradients
 
 
 def jax_loss(apply_layer: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], Any]:

@@ -4,7 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from accelbench.workload import Arrays, Program, Tools, variant
+from accelbench.workloads.adversarial_gradient import AdversarialGradient
 from accelbench.workloads.captured_global import CapturedGlobal
+from accelbench.workloads.composed_transforms import ComposedTransforms
 from accelbench.workloads.data_dependent_branch import DataDependentBranch
 from accelbench.workloads.retrace_traps import RetraceTraps
 from accelbench.workloads.rng import Rng
@@ -99,6 +101,26 @@ class OneTooFew(StaticArgumentRecompile):
     def jit_static(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         shorter = [{"size": batch["size"] - 1} for batch in arrays.batches]
         return super().jit_static(parameters, replace(arrays, batches=shorter), tools)
+
+
+class DifferentiatedTwice(ComposedTransforms):
+    """Returns the second derivative for the first one too."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().jax(parameters, arrays, tools)
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            state, derivatives = program.step(state, batch)
+            return state, derivatives[1:].repeat(2, axis=0)
+
+        return replace(program, step=step)
+
+
+class ByTheFirstArgument(AdversarialGradient):
+    """Forgets argnums."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return replace(super().jit_forgotten(parameters, arrays, tools), placed=False)
 
 
 class WrongOrderOfUnits(TrainingCurve):

@@ -19,6 +19,8 @@ from observe.observing import Asked, to_json
 ONCE = {"compilationsByCall": "1, 0, 0, 0", "raised": "nothing"}
 NEVER = {"compilations": 0, "raised": "nothing"}
 RESUME = (("size", 100), ("asks", "resume"))
+SHARING = (("asks", "sharing"), ("size", 1000))
+DERIVATIVES = {"first": "7, 1, 3, 4", "second": "2, 2, 2, 2", "raised": "nothing"}
 CURVE = (("epochs", 3),)
 SIGNALS = (("epochs", 3), ("data", "mnist1d"))
 SAME = (("layers", 2), ("width", 16), ("batch", 8), ("asks", "same"))
@@ -115,6 +117,41 @@ EXPECTED: list[tuple[Asked, dict[str, Scalar]]] = [
     (Asked("training-curve", "pytorch/compile", CURVE), {"compilationsByCall": "1, 0, 0", "raised": "nothing"}),
     (Asked("training-curve", "jax/scan", SIGNALS), {"raised": "nothing"}),
     (Asked("training-curve", "pytorch/eager", SIGNALS), NEVER),
+    (Asked("composed-transforms", "jax/jit"), DERIVATIVES | {"compilations": 1}),
+    (Asked("composed-transforms", "jax/op-by-op"), DERIVATIVES),
+    (Asked("composed-transforms", "pytorch/eager"), DERIVATIVES | NEVER),
+    (Asked("composed-transforms", "pytorch/compile"), DERIVATIVES | {"compilations": 1}),
+    (Asked("composed-transforms", "pytorch/create-graph"), DERIVATIVES | NEVER),
+    (Asked("adversarial-gradient", "jax/jit"), {"raised": "nothing", "gradientOf": "data, data"}),
+    (Asked("adversarial-gradient", "jax/jit-forgotten"), {"raised": "nothing", "gradientOf": "weights, weights"}),
+    (Asked("adversarial-gradient", "jax/jit-labels-first"), {"raised": "TypeError", "raisedCalls": 2}),
+    (Asked("adversarial-gradient", "pytorch/eager"), NEVER | {"gradientOf": "data, data"}),
+    (Asked("adversarial-gradient", "pytorch/forgotten"), {"raised": "RuntimeError", "raisedCalls": 2}),
+    (Asked("adversarial-gradient", "pytorch/func"), NEVER | {"gradientOf": "data, data"}),
+    (Asked("adversarial-gradient", "pytorch/func-forgotten"), NEVER | {"gradientOf": "weights, weights"}),
+    (
+        Asked("dlpack", "jax/from-torch", SHARING),
+        {
+            "memory": "same, same, copied, same, same, copied, -",
+            "types": "float32, bfloat16, int32, bool, float32, float32, -",
+            "zeros": "seen, seen, unseen, seen, seen, unseen, -",
+            "raised": "BufferError",
+        },
+    ),
+    (
+        Asked("dlpack", "jax/copied-from-torch", SHARING),
+        {"memory": "copied, -, copied, copied, copied, copied, -", "raised": "TypeError"},
+    ),
+    (
+        Asked("dlpack", "pytorch/from-jax", SHARING),
+        {
+            "memory": "same, same, same, same",
+            "types": "float32, bfloat16, int32, bool",
+            "zeros": "seen, seen, seen, seen",
+        },
+    ),
+    (Asked("dlpack", "pytorch/copied-from-jax", SHARING), {"memory": "copied, -, copied, copied"}),
+    (Asked("dlpack", "pytorch/from-jax-as-published", SHARING), {"raised": "AttributeError", "raisedCalls": 4}),
     (
         Asked("static-argument-recompile", "jax/jit-static"),
         {"compilationsByCall": "1, 1, 1, 1, 0, 0, 0, 0", "lengths": "10, 20, 30, 40, 10, 20, 30, 40"},
@@ -137,6 +174,8 @@ WRONG = {
     "NotedByTheCaller": (Asked("side-effects", "jax/jit"), "sideEffects"),
     "KeyNotCarried": (Asked("rng", "jax/jit-split-key"), "distinctMasks"),
     "OneTooFew": (Asked("static-argument-recompile", "jax/jit-static"), "lengths"),
+    "DifferentiatedTwice": (Asked("composed-transforms", "jax/jit"), "first"),
+    "ByTheFirstArgument": (Asked("adversarial-gradient", "jax/jit"), "gradientOf"),
     "WrongOrderOfUnits": (Asked("training-curve", "pytorch/eager", CURVE), "largestRelativeDifference"),
     "OtherRate": (Asked("training-curve", "jax/scan", CURVE), "largestRelativeDifference"),
     "OtherMiniBatches": (Asked("training-curve", "jax/jit", CURVE), "largestRelativeDifference"),

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,16 @@ from accelbench_runner.launch.stages import MINIMUM_PARITY_UNITS
 
 @dataclass(frozen=True)
 class Asked:
-    """One variant of one workload, small. `workload` is a name of the catalogue, or `MODULE:CLASS`."""
+    """One variant of one workload, small. `workload` is a name of the catalogue, or `MODULE:CLASS`.
+
+    `backend` is torch.compile's, where its default is not to be used.
+    """
 
     workload: str
     use: str
     precision: Precision
     parameters: tuple[tuple[str, Any], ...] = ()
+    backend: str = ""
 
     @property
     def file(self) -> str:
@@ -35,7 +39,8 @@ class Asked:
 
     def __str__(self) -> str:
         parameters = ",".join(f"{name}={value}" for name, value in self.parameters)
-        return f"{self.workload.partition(':')[2] or self.workload}({parameters}) {self.use} {self.precision}"
+        workload = self.workload.partition(":")[2] or self.workload
+        return f"{workload}({parameters}) {self.use} {self.precision} {self.backend}".rstrip()
 
 
 @cache
@@ -79,6 +84,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     if asked.use.startswith("pytorch/compile"):
         # A launch has a process of its own. Here programs share one, and a function may be compiled eight times in it.
         import_module("torch").compiler.reset()
+        _use_backend(asked.backend)
     program = getattr(workload, kind.method)(parameters, inputs.generate(workload, parameters, seed=1), adapter)
     work = adapter.prepare(program)
     adapter.compile_ahead(work)
@@ -111,15 +117,24 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
         export=program.export,
         work=dependence.without_inputs(work),
     )
+    cost = workload.cost(parameters, adapter.float_bytes)
     facts = Facts(
         arithmetic=adapter.accounting.arithmetic(work),
         units_per_call=work.units,
-        flops_per_unit=workload.cost(parameters, adapter.float_bytes).flops,
+        **({"flops_per_unit": cost.flops} if cost else {}),
         gradients=Gradients(wanted=measure.differentiates, found=adapter.gradients()),
         precision=adapter.precision(),
         dependence=dependence.examine(adapter, subject, UNSEEN_SEED, directory, clock).model_copy(update=seen),
     )
     return outputs, units, facts
+
+
+def _use_backend(backend: str) -> None:
+    """Make `backend` what torch.compile uses by default; "" is PyTorch's own default."""
+    import torch
+
+    original = getattr(torch.compile, "func", torch.compile)  # as PyTorch has it, without another program's backend
+    torch.compile = partial(original, backend=backend) if backend else original
 
 
 def _keep_what_jax_compiles() -> None:
@@ -133,7 +148,10 @@ def _keep_what_jax_compiles() -> None:
 
 
 def main() -> None:
-    """Reads what is asked line by line; writes FILE or, where that failed, its .error, and then FILE's name."""
+    """Read what is asked line by line; write FILE or, where that failed, its .error, and then FILE's name.
+
+    End after a failure: a program that has failed to compile can leave PyTorch unable to differentiate forward.
+    """
     import numpy as np
 
     directory = Path(sys.argv[1])
@@ -151,6 +169,8 @@ def main() -> None:
             np.savez(directory / asked.file, allow_pickle=False, units=np.array(units), **outputs)
         sys.stdout.write(f"{asked.file}\n")
         sys.stdout.flush()
+        if not (directory / asked.file).exists():
+            return
 
 
 if __name__ == "__main__":

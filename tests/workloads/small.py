@@ -47,5 +47,14 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
         (("batch", 3), ("steps", 8), ("time", 2.0)),
         (("work", "train"), ("batch", 3), ("steps", 4), ("time", 1.0), ("hidden", 8)),
     ],
+    "per-example-gradients": [(("inputs", 5), ("width", 8), ("batch", 4))],
+    "vmap": [(("rows", 8),), (("rows", 8), ("function", "square"))],
+    "hessian": [(("size", 6),), (("size", 6), ("of", "product"))],
+    "joint-gradient": [(("layers", 3), ("width", 8), ("batch", 8))],
+    "composed-gradients": [
+        (("problem", problem), ("examples", 6), ("width", 4))
+        for problem in ("meta-learning", "fisher", "variational", "straight-through", "batched-jacobian")
+    ],
+    "dlpack": [(("size", 100),)],
     "mixed-precision": [(("layers", 3), ("width", 16), ("batch", 8))],
 }

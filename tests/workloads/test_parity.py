@@ -40,12 +40,22 @@ pytestmark = pytest.mark.slow
 PRECISIONS: list[Precision] = ["float64", "float32", "bfloat16", "float16"]
 SLOW = {"pytorch/compile", "pytorch/compile-step", "jax/op-by-op"}
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
-TWO_PROGRAMS = {("vit", "pytorch/compile"), ("vit", "pytorch/compile-step")}
-"""But for these, whose second parameters are another program."""
+TWO_PROGRAMS = {
+    *(("vit", "pytorch/compile"), ("vit", "pytorch/compile-step")),
+    *(("hessian", "pytorch/compile"), ("composed-gradients", "pytorch/compile")),
+}
+"""But for these, whose other parameters are other programs."""
 SUMS_ALONE = {"jax/jit-cumsum", "pytorch/cumsum", "pytorch/compile-cumsum"}
 """There is no cumsum of sines."""
-OBSERVED_ALONE = {"jax/state-not-returned"}
+OBSERVED_ALONE = {"jax/state-not-returned", "pytorch/from-jax-as-published"}
 """There is nothing to time."""
+OF_NO_OPERATION = {
+    *("jax/orbax", "jax/orbax-parameters-only", "pytorch/aoti"),
+    *("jax/from-torch", "pytorch/from-jax"),
+}
+"""They run nothing that their framework counts."""
+BY_NUMPY = {"numpy/eager", "jax/copied-from-torch", "pytorch/copied-from-jax"}
+"""NumPy has no bfloat16."""
 SCIENCE = ("heat-equation", "lennard-jones", "cartpole-rollout", "neural-ode", "photometric-stereo")
 """Differential equations: nobody solves them in narrow types, in which the step is lost in the value."""
 REFUSED = {
@@ -63,11 +73,20 @@ ALL = [
     for use in catalogue.find(workload).variants()
     for precision in PRECISIONS
     if parameters is SMALL[workload][0] or use not in SLOW or (workload, use) in TWO_PROGRAMS
-    if (use, precision) != ("numpy/eager", "bfloat16")  # NumPy has no such type
+    if precision != "bfloat16" or use not in BY_NUMPY
     if use not in SUMS_ALONE or ("body", "sine") not in parameters
     if use not in OBSERVED_ALONE
     if (use, precision) not in {(each, "float64") for each in NO_FLOAT64}
     if (workload, precision) not in REFUSED
+]
+IN_ONE_GRAPH = {"per-example-gradients", "vmap", "hessian", "joint-gradient", "composed-gradients"}
+"""Inductor takes 20 s for each of their programs: on a push their graphs are traced, and run without it."""
+TRACED = [
+    Asked(workload=workload, use=use, precision="float32", parameters=parameters, backend="aot_eager")
+    for workload in sorted(IN_ONE_GRAPH)
+    for parameters in SMALL[workload]
+    for use in catalogue.find(workload).variants()
+    if use.startswith("pytorch/compile")
 ]
 WRONG = {
     "WrongAxis": ("jax/jit", SMALL["matmul-chain"][0]),
@@ -122,11 +141,22 @@ WRONG = {
     "HalfTheTime": ("pytorch/eager", SMALL["neural-ode"][1]),
     "MomentsLost": ("pytorch/save", SMALL["checkpoint"][0]),
 }
+WRONG_TRANSFORMS = {
+    "SharesOfTheMean": ("jax/jit", SMALL["per-example-gradients"][0]),
+    "TransposedWeights": ("pytorch/by-hand", SMALL["per-example-gradients"][0]),
+    "OtherParticle": ("jax/jit", SMALL["vmap"][0]),
+    "GaussNewton": ("pytorch/by-hand", SMALL["hessian"][0]),
+    "HalfTheExamples": ("jax/jit-separate", SMALL["joint-gradient"][0]),
+    "FirstOrder": ("jax/jit", SMALL["composed-gradients"][0]),
+    "NotRounded": ("pytorch/autograd", SMALL["composed-gradients"][3]),
+    "RolledOn": ("pytorch/from-jax", SMALL["dlpack"][0]),
+}
 MUTANTS = [
-    Asked(workload=f"workloads.mutants:{mutant}", use=use, precision=precision, parameters=parameters)
-    for mutant, (use, parameters) in WRONG.items()
+    Asked(workload=f"workloads.{module}:{mutant}", use=use, precision=precision, parameters=parameters)
+    for module, mutants in (("mutants", WRONG), ("mutants_of_transforms", WRONG_TRANSFORMS))
+    for mutant, (use, parameters) in mutants.items()
     for precision in PRECISIONS
-    if (find(f"workloads.mutants:{mutant}").name, precision) not in REFUSED
+    if (find(f"workloads.{module}:{mutant}").name, precision) not in REFUSED
 ]
 
 
@@ -157,6 +187,8 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Ask
             assert process.stdout
             print(json.dumps(asdict(asked)), file=process.stdin, flush=True)
             assert any(line.rstrip() == asked.file for line in process.stdout), f"it ended: {process.wait()}"
+            if not (directory / asked.file).exists():
+                processes.pop(framework).wait()  # it ends after a failure: the next program gets a new one
             return directory / asked.file
 
         yield compute
@@ -178,7 +210,7 @@ def read(asked: Asked, computed: Callable[[Asked], Path]) -> ParityReading:
 
 def reference(asked: Asked, units: int, *, other_inputs: bool = False) -> Reference:
     """What is right after so many units, on the inputs that the program was built from or on others."""
-    return reference_of(replace(asked, use=""), units, other_inputs=other_inputs)
+    return reference_of(replace(asked, use="", backend=""), units, other_inputs=other_inputs)
 
 
 @cache
@@ -217,10 +249,12 @@ def is_for_a_push(asked: Asked) -> bool:
         return False
     if asked.use.startswith("jax_diffrax") and ("work", "train") in asked.parameters:  # compiles for seconds
         return False
+    if asked.workload in IN_ONE_GRAPH:
+        return asked.precision == "float32" and bool(asked.backend) == is_compiled
     return asked.precision == "float32" or (asked.precision == "bfloat16" and not is_compiled)
 
 
-@pytest.mark.parametrize("asked", on_a_push(ALL, is_for_a_push), ids=str)
+@pytest.mark.parametrize("asked", on_a_push([*ALL, *TRACED], is_for_a_push), ids=str)
 def test_a_variant_agrees_with_the_reference(asked: Asked, computed: Callable[[Asked], Path]) -> None:
     reading = read(asked, computed)
     assert reading.finite, reading.detail
@@ -256,7 +290,7 @@ def test_no_check_accuses_a_workload_of_ours(asked: Asked, computed: Callable[[A
     assert not [reading for reading in found.values() if reading.outcome == "failed"], found
     if seen.compared:
         assert found["depends-on-inputs"].outcome == "passed", found
-    if not asked.use.endswith(("orbax", "aoti")):  # they run nothing that the framework counts
+    if asked.use not in OF_NO_OPERATION:
         assert found["work-skipped"].outcome == "passed", found
 
 
