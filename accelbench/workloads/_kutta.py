@@ -5,6 +5,8 @@ from typing import Any
 
 from accelbench.workload import Array, NamedArrays
 
+EXACT_STEPS = 8192
+"""Steps of the solution with which one by adaptive steps is compared."""
 VectorField = Callable[[Any], Any]
 """Maps z (batch, 2) to dz/dt."""
 
@@ -15,6 +17,35 @@ def pendulum(xp: Any, z: Any) -> Any:
     `xp` is the module of the framework's functions: numpy, jax.numpy or torch.
     """
     return xp.stack([z[..., 1], -xp.sin(z[..., 0])], -1)
+
+
+def path(field: VectorField, z: Array, h: float, steps: int) -> Array:
+    """Return z before and after each of `steps` steps of size h, (steps + 1, batch, 2), in NumPy."""
+    import numpy as np
+
+    states = [z]
+    for _ in range(steps):
+        states.append(step(field, states[-1], h))
+    return np.stack(states)
+
+
+def errors(start: Array, end: Array, time: float) -> dict[str, str]:
+    """Return the largest error of pendulums at `time`, against many steps, and the change of their energy."""
+    import numpy as np
+
+    exact = solve(lambda z: pendulum(np, z), start, time / EXACT_STEPS, EXACT_STEPS)
+    return {
+        "largestError": f"{np.abs(end - exact).max():.2g}",
+        "energyDrift": f"{np.abs(energy(end) - energy(start)).max():.2g}",
+    }
+
+
+def energy(z: Array) -> Array:
+    """Return the energy of each pendulum (batch,): kinetic and potential, 0 at rest."""
+    import numpy as np
+
+    total: Array = z[..., 1] ** 2 / 2 + 1 - np.cos(z[..., 0])
+    return total
 
 
 def solve(field: VectorField, z: Any, h: float, steps: int) -> Any:
@@ -83,9 +114,7 @@ def gradients(weights: NamedArrays, batch: NamedArrays, h: float, steps: int) ->
     import numpy as np
 
     field = vector_field(np, weights)
-    path = [batch["z"]]
-    for _ in range(steps):
-        path.append(step(field, path[-1], h))
+    states = path(field, batch["z"], h, steps)
     sums = {name: np.zeros_like(array) for name, array in weights.items()}
 
     def back(z: Array, d_rate: Array) -> Array:
@@ -99,8 +128,8 @@ def gradients(weights: NamedArrays, batch: NamedArrays, h: float, steps: int) ->
         d_z: Array = d_hidden @ weights["w1"].T
         return d_z
 
-    d_z = 2 * (path[-1] - batch["targets"]) / batch["targets"].size
-    for z in reversed(path[:-1]):
+    d_z = 2 * (states[-1] - batch["targets"]) / batch["targets"].size
+    for z in reversed(states[:-1]):
         k1 = field(z)
         z2 = z + h / 3 * k1
         k2 = field(z2)

@@ -1,6 +1,6 @@
 """Measure solvers of ordinary differential equations, alone and inside of a training: the same method, fixed steps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,6 +27,8 @@ RATE = 0.01
 """Step of the gradient descent."""
 TARGET_STEPS = 1024
 """Steps of the pendulum's solution that a network is trained to reach."""
+FIRST_EVALUATIONS = 2
+"""Evaluations with which torchdiffeq chooses its first step."""
 DRAWN, MAXIMUM_DRAWN = 8, 2**16
 """Pendulums in a picture, and the largest batch that a report draws them from."""
 
@@ -40,9 +42,11 @@ class NeuralOde(Workload):
     Row 46 of the claims: neural ODEs and Hamiltonian dynamics. `work: solve` moves pendulums, f(angle, speed) =
     (speed, -sin(angle)); each solution starts where the last one ends. `work: train` has the network f(z) = tanh(z W1 +
     b1) W2 + b2 learn to move like them: a step is the solution, the mean squared error of its end, the gradient through
-    all steps of the solver, and gradient descent. Adaptive steps would compare two rules for steps, not two frameworks:
-    with equal tolerances the libraries take different numbers of steps. torchdiffeq calls this rule rk4; diffrax gets
-    its coefficients.
+    all steps of the solver, and gradient descent. torchdiffeq calls this rule rk4; diffrax gets its coefficients.
+
+    Adaptive steps would compare two rules for steps, not two frameworks: equal tolerances are neither equal work nor
+    equal errors. So `work: adaptive` times nothing, and observes how many steps of Dormand and Prince's rule a library
+    takes for the pendulums, and how large its error is.
     """
 
     name = "neural-ode"
@@ -52,24 +56,39 @@ class NeuralOde(Workload):
         "pytorch": ("eager",),
         "pytorch_torchdiffeq": ("eager",),
     }
-    libraries = {"jax_diffrax": ("diffrax",), "pytorch_torchdiffeq": ("torchdiffeq",)}
+    libraries = {
+        "jax_diffrax": ("diffrax",),
+        "diffrax_adaptive": ("diffrax",),
+        "pytorch_torchdiffeq": ("torchdiffeq",),
+        "torchdiffeq_adaptive": ("torchdiffeq",),
+    }
     extra = "scientific"
+    observes = {
+        "triedSteps": "Steps that the library tried; the most of any pendulum, if each has its own.",
+        "largestError": "Largest error of an angle or a speed at the end, to two digits.",
+        "energyDrift": "Largest change of a pendulum's energy, to two digits.",
+    }
 
     class Parameters(WorkloadParameters):
         """Choose what is solved, and how finely."""
 
-        work: Literal["solve", "train"] = Field(
-            default="solve", description="solve: pendulums, without gradients; train: a step of training a network."
+        work: Literal["solve", "train", "adaptive"] = Field(
+            default="solve",
+            description="solve: pendulums, without gradients; train: a step of training a network; adaptive: steps and "
+            "errors of adaptive solvers, without times.",
         )
         batch: int = Field(default=32, ge=1, le=2**20, description="Solutions that are computed together.")
         time: float = Field(default=8.0, gt=0, le=1000, description="Length of a solution.")
         steps: int = Field(
             default=128, ge=1, le=10_000, description="Steps of a solution; time / steps is best a power of two."
         )
+        tolerance: float = Field(default=1e-6, ge=1e-12, lt=1, description="Tolerance of adaptive steps.")
         hidden: int = Field(default=32, ge=1, le=4096, description="Hidden units of the network.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Count solutions of a batch, or steps of training."""
+        """Count solutions of a batch, or steps of training; for `work: adaptive` use the protocol `observe`."""
+        if parameters.work == "adaptive":
+            return Measure(protocol="observe", unit="solution")
         if parameters.work == "solve":
             return Measure(unit="solution")
         return Measure(unit="step", differentiates=True)
@@ -80,7 +99,7 @@ class NeuralOde(Workload):
 
         p = parameters
         z = rng.uniform(-1.5, 1.5, (p.batch, 2))
-        if p.work == "solve":
+        if p.work != "train":
             return Arrays(state={"z": z})
         weights = {
             "w1": rng.standard_normal((2, p.hidden)),
@@ -124,13 +143,10 @@ class NeuralOde(Workload):
         """Draw pendulums in the plane of angle and speed, and the solver's error for fewer and more steps."""
         import numpy as np
 
-        if parameters.work == "train" or parameters.batch > MAXIMUM_DRAWN:
+        if parameters.work != "solve" or parameters.batch > MAXIMUM_DRAWN:
             return None
         h, z = parameters.time / parameters.steps, self.arrays(parameters, rng).state["z"][:DRAWN]
-        path = [z]
-        for _ in range(parameters.steps):
-            path.append(kutta.step(lambda z: kutta.pendulum(np, z), path[-1], h))
-        paths = np.stack(path)
+        paths = kutta.path(lambda z: kutta.pendulum(np, z), z, h, parameters.steps)
         errors = kutta.convergence(z, parameters.time, counts := [32, 64, 128, 256, 512])
         theory = errors[-1] * (counts[-1] / np.array(counts)) ** 4
         return Picture(
@@ -174,32 +190,47 @@ class NeuralOde(Workload):
         import jax.numpy as jnp
 
         controller = diffrax.StepTo(ts=jnp.linspace(0, parameters.time, parameters.steps + 1))
-        term, solver = (
-            diffrax.ODETerm(lambda _t, z, weights: kutta.vector_field(jnp, weights)(z)),
-            kutta.diffrax_solver(),
-        )
+        term = diffrax.ODETerm(lambda _t, z, weights: kutta.vector_field(jnp, weights)(z))
 
         def one(z: Any, weights: Any) -> Any:
             """Solve for one z (2,)."""
             solution = diffrax.diffeqsolve(
-                term, solver, 0.0, parameters.time, None, z, weights,
+                term, kutta.diffrax_solver(), 0.0, parameters.time, None, z, weights,
                 stepsize_controller=controller, max_steps=parameters.steps,
             )  # fmt: skip
             return solution.ys[-1]
 
         return _jax_program(parameters, arrays, tools, jax.vmap(one, (0, None)))
 
+    @variant("jax/diffrax-adaptive")
+    def diffrax_adaptive(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Call diffrax.diffeqsolve with Dopri5 and a PIDController for one z, mapped over the batch."""
+        import diffrax
+        import jax
+        import jax.numpy as jnp
+
+        controller = diffrax.PIDController(rtol=parameters.tolerance, atol=parameters.tolerance)
+        term = diffrax.ODETerm(lambda _t, z, _: kutta.pendulum(jnp, z))
+
+        def one(z: Any) -> tuple[Any, Any]:
+            """Solve for one z (2,); return its end, and the number of steps."""
+            solution = diffrax.diffeqsolve(
+                term, diffrax.Dopri5(), 0.0, parameters.time, None, z, stepsize_controller=controller
+            )
+            return solution.ys[-1], solution.stats["num_steps"]
+
+        return _adaptive_program(parameters, arrays, tools, jax.jit(jax.vmap(one)))
+
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Write the rule out, in a Python loop over the steps."""
         import torch
 
         h = parameters.time / parameters.steps
-        return _torch_program(
-            parameters,
-            arrays,
-            tools,
-            lambda z, weights: kutta.solve(kutta.vector_field(torch, weights), z, h, parameters.steps),
-        )
+
+        def solution(z: Any, weights: Any) -> Any:
+            return kutta.solve(kutta.vector_field(torch, weights), z, h, parameters.steps)
+
+        return _torch_program(parameters, arrays, tools, solution)
 
     @variant("pytorch/compile-step")
     def compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -232,6 +263,29 @@ class NeuralOde(Workload):
 
         return _torch_program(parameters, arrays, tools, solution)
 
+    @variant("pytorch/torchdiffeq-adaptive")
+    def torchdiffeq_adaptive(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Call torchdiffeq.odeint with dopri5, which chooses the same steps for the whole batch."""
+        import torch
+        from torchdiffeq import odeint
+
+        tolerances = {"rtol": parameters.tolerance, "atol": parameters.tolerance}
+
+        def solution(z: Any) -> tuple[Any, Any]:
+            """Solve for the whole batch; return its end, and the number of steps, of six evaluations each."""
+            evaluations = 0
+
+            def rates(_t: Any, z: Any) -> Any:
+                nonlocal evaluations
+                evaluations += 1
+                return kutta.pendulum(torch, z)
+
+            times = torch.tensor([0.0, parameters.time], dtype=z.dtype, device=z.device)
+            ends = odeint(rates, z, times, method="dopri5", options={"dtype": z.dtype}, **tolerances)
+            return ends[-1], torch.tensor((evaluations - FIRST_EVALUATIONS) // 6)
+
+        return _adaptive_program(parameters, arrays, tools, solution)
+
 
 def _jax_program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, solution: Solve) -> Program:
     """Return a program for JAX that solves, or trains through the solver."""
@@ -262,6 +316,8 @@ def _torch_program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tool
 
 def _program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, solution: Solve, train: Any) -> Program:
     """Return a program whose step moves pendulums by `solution`, or makes a step of `train`."""
+    if parameters.work == "adaptive":
+        raise ValueError("this variant takes fixed steps: leave it out, or set work: solve")
     if parameters.work == "solve":
         return Program(
             state=tools.put(arrays.state["z"]),
@@ -269,3 +325,26 @@ def _program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, sol
             export=lambda z, _: {"z": z},
         )
     return Program(state=tools.put(dict(arrays.state)), step=train, batches=tools.put(arrays.batches))
+
+
+def _adaptive_program(
+    parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, solution: Callable[[Any], tuple[Any, Any]]
+) -> Program:
+    """Return a program that observes `solution`, which maps z to its end and the number of steps."""
+    import numpy as np
+
+    if parameters.work != "adaptive":
+        raise ValueError("this variant takes adaptive steps: leave it out, or set work: adaptive")
+
+    def step(z: Any, _: Any) -> tuple[Any, Any]:
+        end, steps = solution(z)
+        return end, {"end": end, "steps": steps}
+
+    def observe(outs: Sequence[Any]) -> dict[str, Any]:
+        [out] = outs
+        if out is None:
+            return {}
+        errors = kutta.errors(arrays.state["z"], np.asarray(out["end"], np.float64), parameters.time)
+        return {"triedSteps": int(np.max(out["steps"])), **errors}
+
+    return Program(state=tools.put(arrays.state["z"]), step=step, placed=True, observe=observe)

@@ -21,7 +21,10 @@ KEPT = os.environ.get("ACCELBENCH_GPU_CHECKS")
 FIRST = {"jax/jit", "pytorch/eager", "pytorch/compile"}
 NARROW = ("matmul-chain", "layer-norm", "cifar-cnn", "mixed-precision", "transformer-lm")
 """Workloads whose products a GPU has other units for in other formats."""
-NOT_TIMED = {"jax/state-not-returned", "pytorch/from-jax-as-published"}
+NOT_TIMED = {
+    *("jax/state-not-returned", "pytorch/from-jax-as-published"),
+    *("jax/diffrax-adaptive", "pytorch/torchdiffeq-adaptive"),
+}
 ON_THE_CPU = "numpy/"
 NO_ROOM = {("transformer-lm", "float16")}
 

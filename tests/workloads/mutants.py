@@ -466,8 +466,8 @@ class NeverAnew(CartpoleRollout):
 class SemiImplicit(CartpoleRollout):
     """Positions move with the new speeds: Gymnasium's other integrator."""
 
-    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        program = super().pytorch(parameters, arrays, tools)
+    def numpy(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().numpy(parameters, arrays, tools)
         euler = cartpole_rollout._euler
 
         def semi_implicit(xp: Any, state: Any, actions: Any) -> Any:
@@ -528,8 +528,9 @@ class NoShadows(PhotometricStereo):
 class LargerError(PhotometricStereo):
     """The fit ends at an error that is ten times as large as the others'."""
 
-    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        program = super().pytorch(parameters, arrays, tools)
+    @variant("numpy/scipy")
+    def scipy(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().scipy(parameters, arrays, tools)
 
         def step(start: Any, batch: Any) -> tuple[Any, Any]:
             with patch.object(photometric_stereo, "TARGET", 10 * photometric_stereo.TARGET):
@@ -541,14 +542,14 @@ class LargerError(PhotometricStereo):
 class OneStepFewer(NeuralOde):
     """Steps as long as before, and one of them fewer."""
 
-    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         steps = parameters.steps - 1
         shorter = {"steps": steps, "time": parameters.time * steps / parameters.steps}
-        return super().jax(parameters.model_copy(update=shorter), arrays, tools)
+        return super().pytorch(parameters.model_copy(update=shorter), arrays, tools)
 
 
 class HalfTheTime(NeuralOde):
     """The network's solution ends before the targets' time."""
 
-    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        return super().pytorch(parameters.model_copy(update={"time": parameters.time / 2}), arrays, tools)
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        return super().jax(parameters.model_copy(update={"time": parameters.time / 2}), arrays, tools)

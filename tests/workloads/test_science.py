@@ -1,6 +1,7 @@
 """Laws of science that references in NumPy obey; parity carries them to every variant."""
 
 import math
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from accelbench.workloads import cartpole_rollout as cartpole
 from accelbench.workloads import heat_equation as heat
 from accelbench.workloads import lennard_jones as atoms
 from accelbench.workloads import photometric_stereo as stereo
+from launch.inside import inside
 
 
 def drawn(name: str, **parameters: Any) -> tuple[Any, Any, Arrays]:
@@ -155,3 +157,50 @@ def test_the_gradient_through_a_solver_is_the_slope_of_its_loss() -> None:
     for name, place in (("w1", (1, 2)), ("b1", (3,)), ("w2", (0, 1)), ("b2", (1,))):
         slope = (loss(1e-5, name, place) - loss(-1e-5, name, place)) / 2e-5
         assert gradients[name][place] == pytest.approx(slope, rel=1e-6)
+
+
+def test_a_pendulum_keeps_its_energy_to_fourth_order() -> None:
+    _, _, arrays = drawn("neural-ode", batch=4)
+    start = arrays.state["z"]
+
+    def drift(steps: int) -> float:
+        end = kutta.solve(lambda z: kutta.pendulum(np, z), start, 8.0 / steps, steps)
+        return float(np.abs(kutta.energy(end) - kutta.energy(start)).max())
+
+    assert drift(64) / drift(128) > 14
+    assert drift(128) < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("use", "library"),
+    [
+        ("pytorch/torchdiffeq-adaptive", "torchdiffeq"),
+        pytest.param("jax/diffrax-adaptive", "diffrax", marks=pytest.mark.nightly),  # compiles for seconds
+    ],
+)
+def test_adaptive_steps_are_counted_and_end_near_the_solution(use: str, library: str) -> None:
+    if not find_spec(library):
+        pytest.skip(f"needs accelbench[scientific], which has {library}")
+    code = f"""
+from accelbench_runner.launch import observe
+adapter, program, work = prepare("neural-ode", "{use}", {{"work": "adaptive", "batch": 4}}, precision="float64")
+calls, _ = observe.make_calls(adapter, program, work)
+print(json.dumps(observe.observations(adapter, program, calls, catalogue.find("neural-ode").observes)))
+"""
+    found = inside(use.partition("/")[0], code)
+    assert found["raised"] == "nothing"
+    assert 10 < found["triedSteps"] < 200
+    assert 0 < float(found["largestError"]) < 1e-3
+    assert 0 < float(found["energyDrift"]) < 1e-3
+
+
+def test_a_cart_moves_as_in_gymnasium() -> None:
+    """The state that Gymnasium 1.4's CartPole has after ten actions, from the same start."""
+    workload, parameters, _ = drawn("cartpole-rollout", environments=1, steps=10)
+    actions = (1, -1, 1, 1, -1, -1, 1, -1, -1, -1)
+    batches = [{"actions": np.array([float(action)]), "starts": np.zeros((1, 4))} for action in actions]
+    start = {"state": np.array([[0.03, -0.02, 0.04, 0.01]]), "episodes": np.zeros(1)}
+    later = workload.reference(parameters, Arrays(state=start, batches=batches), 10)
+    gymnasium = [0.04509094094045767, -0.4139738050405515, 0.022006426937311124, 0.677716843138056]
+    assert later["state"][0] == pytest.approx(gymnasium, rel=1e-12)
