@@ -1,8 +1,9 @@
-"""Solve differential equations by Kutta's 3/8 rule, and pass gradients back through the solution by hand."""
+"""Solve differential equations by Kutta's 3/8 rule, with gradients by hand, errors and a picture of the solution."""
 
 from collections.abc import Callable
 from typing import Any
 
+from accelbench.picture import Panel, Picture
 from accelbench.workload import Array, NamedArrays
 
 EXACT_STEPS = 8192
@@ -141,3 +142,32 @@ def gradients(weights: NamedArrays, batch: NamedArrays, h: float, steps: int) ->
         d_z1 = back(z, h / 8 * d_z + h * d_z4 - h / 3 * d_z3 + h / 3 * d_z2)
         d_z = d_z + d_z1 + d_z2 + d_z3 + d_z4
     return sums
+
+
+def picture(z: Array, time: float, steps: int) -> Picture:
+    """Draw pendulums from z on in the plane of angle and speed, and the error for fewer and more steps."""
+    import numpy as np
+
+    paths = path(lambda z: pendulum(np, z), z, time / steps, steps)
+    largest = convergence(z, time, counts := [32, 64, 128, 256, 512])
+    theory = largest[-1] * (counts[-1] / np.array(counts)) ** 4
+    return Picture(
+        caption="Pendulums in the plane of angle and speed; and the error, which falls with the fourth power of h.",
+        panels=(
+            Panel(
+                "Pendulums",
+                x="angle in rad",
+                y="speed in rad/s",
+                curves={f"{index + 1}": (paths[:, index, 0], paths[:, index, 1]) for index in range(len(z))},
+                legend=False,
+            ),
+            Panel(
+                "Error of the solution",
+                x="steps",
+                y="largest error in rad",
+                curves={"fourth order": (np.array(counts), theory)},
+                points={"computed": (np.array(counts), largest)},
+                logarithmic="both",
+            ),
+        ),
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from accelbench.picture import Panel, Picture
+from accelbench.picture import Picture
 from accelbench.workload import (
     Arrays,
     Cost,
@@ -141,34 +141,10 @@ class NeuralOde(Workload):
 
     def picture(self, parameters: Parameters, rng: "Generator") -> Picture | None:
         """Draw pendulums in the plane of angle and speed, and the solver's error for fewer and more steps."""
-        import numpy as np
-
         if parameters.work != "solve" or parameters.batch > MAXIMUM_DRAWN:
             return None
-        h, z = parameters.time / parameters.steps, self.arrays(parameters, rng).state["z"][:DRAWN]
-        paths = kutta.path(lambda z: kutta.pendulum(np, z), z, h, parameters.steps)
-        errors = kutta.convergence(z, parameters.time, counts := [32, 64, 128, 256, 512])
-        theory = errors[-1] * (counts[-1] / np.array(counts)) ** 4
-        return Picture(
-            caption="Pendulums in the plane of angle and speed; and the error, which falls with the fourth power of h.",
-            panels=(
-                Panel(
-                    "Pendulums",
-                    x="angle in rad",
-                    y="speed in rad/s",
-                    curves={f"{index + 1}": (paths[:, index, 0], paths[:, index, 1]) for index in range(len(z))},
-                    legend=False,
-                ),
-                Panel(
-                    "Error of the solution",
-                    x="steps",
-                    y="largest error in rad",
-                    curves={"fourth order": (np.array(counts), theory)},
-                    points={"computed": (np.array(counts), errors)},
-                    logarithmic="both",
-                ),
-            ),
-        )
+        z = self.arrays(parameters, rng).state["z"][:DRAWN]
+        return kutta.picture(z, parameters.time, parameters.steps)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Write the rule out, in a lax.scan over the steps."""
