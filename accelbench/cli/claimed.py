@@ -99,7 +99,7 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
     except UnreadableResultError as error:
         click.echo(f"{error}; running it again", err=True)
         return {}
-    if not _is_same_but_for_expectations(record.run, run.manifest):
+    if not _is_same_question(record.run, run.manifest):
         return {}
     return {result.case.name: result for result in results if result.complete and not has_older_source(result)}
 
@@ -152,7 +152,7 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     except UnreadableResultError as error:
         click.echo(f"{error}; ignoring it", err=True)
         return None
-    if loaded.record is None or not _is_same_but_for_expectations(loaded.record.run, run.manifest):
+    if loaded.record is None or not _is_same_question(loaded.record.run, run.manifest):
         return None
     bounds_changed = _has_other_bounds(claim, run, loaded.record.run)
     change_is_recorded = all(claim.has_change_since(measured_at(result)) for result in loaded.results)
@@ -182,13 +182,20 @@ def _has_other_bounds(claim: "Claim", run: ClaimRun, recorded: "BenchmarkRun") -
     return recorded.spec.expectations != run.manifest.spec.expectations
 
 
-def _is_same_but_for_expectations(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
-    """Return True if the two runs are equal, except that their expectations may differ."""
-    return _without_expectations(recorded) == _without_expectations(manifest)
+def _is_same_question(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
+    """Return True if the two runs are equal, except for their expectations and for how long they may measure.
+
+    A visit to a GPU that has little time left allows fewer rounds than the manifest, but no fewer than its minimum.
+    """
+    return _without_limits(recorded) == _without_limits(manifest)
 
 
-def _without_expectations(run: "BenchmarkRun") -> "BenchmarkRun":
-    return run.model_copy(update={"spec": run.spec.model_copy(update={"expectations": ()})})
+def _without_limits(run: "BenchmarkRun") -> "BenchmarkRun":
+    """Return the run without expectations, and with the same time limit and maximum of rounds for all runs."""
+    measurement = run.spec.measurement
+    rounds = measurement.rounds.model_copy(update={"max": measurement.rounds.min})
+    measurement = measurement.model_copy(update={"rounds": rounds, "time_limit_seconds": 0})
+    return run.model_copy(update={"spec": run.spec.model_copy(update={"expectations": (), "measurement": measurement})})
 
 
 def has_older_source(result: "Result") -> bool:

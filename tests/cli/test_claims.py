@@ -122,6 +122,20 @@ def test_a_result_that_was_asked_other_bounds_is_no_verdict(tmp_path: Path) -> N
     assert "35-jit-as-high-as-you-can" in done.stderr
 
 
+def test_a_result_may_have_had_less_time_than_the_manifest_allows_but_no_smaller_minimum(tmp_path: Path) -> None:
+    accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
+    path = tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/run.json"
+    record = json.loads(path.read_text())
+    measurement = record["run"]["spec"]["measurement"]
+    measurement["timeLimitSeconds"] -= 1
+    measurement["rounds"]["max"] -= 1
+    listing = ["claims", "list", "--rows", "33", "--output", "json", "--results", str(tmp_path / "results/claims")]
+    for minimum, verdict in ((0, "confirmed"), (1, "not-measured-yet")):
+        measurement["rounds"]["min"] -= minimum
+        path.write_text(json.dumps(record))
+        assert json.loads(CliRunner().invoke(app, listing).stdout)[0]["verdict"] == verdict
+
+
 def test_what_other_hardware_has_to_settle_can_be_measured_here_and_stands_beside(tmp_path: Path) -> None:
     alone = accelbench("claims", "run", "--rows", "3", cwd=tmp_path, play="crash")
     assert "RTX 3090" in alone.stderr
