@@ -72,6 +72,25 @@ test-gpu: wheel ## What only an NVIDIA GPU can show: every variant checked on it
 	@$(INSTALL) --constraint constraints.txt "$$(ls dist/*.whl)[cuda]"
 	$(BIN)/pytest -c tests/gpu/pytest.ini --confcutdir=tests/gpu -n 8 tests/gpu
 
+# A visit's file and the wheels are in build/gpu-visit, unless OUT and WHEELS name other directories.
+OUT ?= build/gpu-visit
+WHEELS ?= build/gpu-visit/wheels
+VISIT := PYTHONSAFEPATH= PYTHONPATH=tests
+
+.PHONY: gpu-visit-wheels
+gpu-visit-wheels: wheel ## Into WHEELS: what a machine without a network needs for make gpu-visit; FRAMEWORKS=yes: JAX and PyTorch too
+	@$(VISIT) $(BIN)/python -m gpu_visit.wheels $(WHEELS) --accelbench dist/*.whl $(if $(FRAMEWORKS),--frameworks) \
+		--python $(or $(PYTHON_VERSION),3.12)
+
+.PHONY: gpu-visit
+gpu-visit: ## On a machine with an NVIDIA GPU: measure what readers want most, for MINUTES=14; the next visit continues
+	@$(PYTHON) tests/gpu_visit/machine.py --wheels $(WHEELS) --work build/gpu-visit --minutes $(or $(MINUTES),14) \
+		--file $(OUT)/visit.jsonl
+
+.PHONY: gpu-visit-import
+gpu-visit-import: wheel ## What a visit brought back, FILE=build/gpu-visit/visit.jsonl, into docs/results
+	@$(VISIT) $(BIN)/python -m gpu_visit.publish $(or $(FILE),$(OUT)/visit.jsonl)
+
 .PHONY: fuzz
 fuzz: wheel ## New inputs to whatever reads manifests, logs and results: SECONDS=60 for each
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(or $(SECONDS),60)
@@ -130,6 +149,7 @@ drift: wheel ## Generated files are what their sources say
 	$(BIN)/python docs/site/build.py
 	@mkdir -p build/claims
 	$(CLAIMS) build/claims/pictures > build/claims/claims.md
+	@$(VISIT) $(BIN)/python -m gpu_visit.page --check
 	diff docs/claims.md build/claims/claims.md && diff -r docs/results/claims/pictures build/claims/pictures
 
 .PHONY: docs
@@ -142,6 +162,7 @@ generate: prepare ## Write the generated files: CRDs, dashboards, the reference,
 	$(BIN)/python grafana/source/build.py
 	$(BIN)/python docs/reference/build.py
 	$(BIN)/python charts/build.py
+	@$(VISIT) $(BIN)/python -m gpu_visit.page
 	$(CLAIMS) docs/results/claims/pictures > build/claims.md && mv build/claims.md docs/claims.md
 	@PYTHONPATH=tests $(BIN)/python -m chart.kustomize
 

@@ -1,7 +1,7 @@
 """Compare XLA's programs on a real GPU with those compiled for it without one.
 
-`python benchmarks/targets_against_gpu.py [CHECKS]`, with the extra `targets-gpu`: `docs/results/h100/checks.json` by
-default. Programs differ between versions of JAX, so use the version of the GPU's run.
+`python benchmarks/targets_against_gpu.py [CHECKS]`, with the extra `targets-gpu`: by default the checks of an H100 in
+`docs/results/gpu`. Programs differ between versions of JAX, so use the version of the GPU's run.
 """
 
 import json
@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from workloads.small import SMALL  # noqa: E402 - the sizes that were checked on the GPU
 
-CHECKS = ROOT / "docs" / "results" / "h100" / "checks.json"
+CHECKS = ROOT / "docs" / "results" / "gpu" / "nvidia-h100-80gb-hbm3" / "checks.json"
 NUMBERS = ("kernels_per_call", "temporary_bytes", "aliased_bytes", "program_size")
 
 

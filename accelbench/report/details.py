@@ -53,7 +53,7 @@ def first_calls(result: Result) -> Table | None:
             payback_cell = "baseline"
         elif variant.name in payback_by_variant:
             payback_cell = payback_text(payback_by_variant[variant.name], result.unit)
-        cold_time, warm_time = _first_call_time(variant.phases), _first_call_time(variant.warm_phases)
+        cold_time, warm_time = first_call_time(variant.phases), first_call_time(variant.warm_phases)
         rows.append((variant.name, payback_cell, cold_time, warm_time))
     columns = (
         TableColumn("variant"),
@@ -85,7 +85,7 @@ def _interval_of_steps(payback: Payback) -> str:
     return f" ({figures.count(payback.lower)} to {figures.count(payback.upper)})"
 
 
-def _first_call_time(phases: Iterable[PhaseTime]) -> str:
+def first_call_time(phases: Iterable[PhaseTime]) -> str:
     """Format the time of the first call: median time of compiling plus that of the first step; empty without either."""
     seconds = [float(time.median_seconds) for time in phases if time.phase in FIRST_CALL]
     return view.phase_seconds(sum(seconds)) if seconds else ""
