@@ -414,6 +414,12 @@ class Workload:
         return ""
 
     @classmethod
+    def libraries_of(cls, kind: VariantKind) -> tuple[str, ...]:
+        """Return the modules that programs of this kind import besides the framework."""
+        names = dict.fromkeys((kind.framework, kind.method))  # often both are the same
+        return tuple(library for name in names for library in cls.libraries.get(name, ()))
+
+    @classmethod
     def has_reference(cls) -> bool:
         """Return True if the workload defines `reference`."""
         return cls.reference is not Workload.reference

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from accelbench.api import rules
+from accelbench.api.environment import CaseEnvironment
 from accelbench.document import DecimalString, Document, Line, on_one_line
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16", "float16"]
@@ -31,6 +32,7 @@ class CaseVariant(Document):
     name: Line = Field(description="Unique in the run.")
     use: Line = Field(description="Framework and mode.")
     options: dict[Line, ParameterValue] = Field(default={}, description="Options of the mode.")
+    environment: Line | None = Field(default=None, description="The environment that it runs in; none: accelbench's.")
 
 
 class MeasurementSettings(Document):
@@ -180,9 +182,15 @@ class Case(Document):
         default={}, description="The parameters that the sweep varies, which distinguish the cases."
     )
     variants: tuple[CaseVariant, ...] = Field(description="The variants to compare.")
+    environments: tuple[CaseEnvironment, ...] = Field(default=(), description="The environments of its variants.")
     baseline: Line = Field(description="The variant that the others are compared with.")
     comparisons_in_run: int = Field(
         default=1, description="All comparisons of the run, which share its confidence (Bonferroni)."
     )
     measurement: CaseMeasurement = CaseMeasurement()
     accelerator: CaseAccelerator = CaseAccelerator()
+
+    def environment_of(self, variant: str) -> CaseEnvironment | None:
+        """Return the environment of the variant of that name; None if it runs in accelbench's own."""
+        name = next((each.environment for each in self.variants if each.name == variant), None)
+        return next((environment for environment in self.environments if environment.name == name), None)

@@ -69,6 +69,11 @@ class FailureReason(Reason):
         "The device, the mode or the precision is not supported here.",
         "Leave the variant out, or run it where it is supported",
     )
+    ENVIRONMENT = (
+        "Environment",
+        "The environment that the variant was to run in cannot be used; the variant's code is not to blame.",
+        "Repair the environment as the message says, or name another one",
+    )
 
 
 class StopReason(Reason):

@@ -74,8 +74,13 @@ class Failure(Document):
 
     reason: FailureReason = Field(description="The reason in one word, for programs.")
     message: Line = Field(description="What happened and what to do, for people.")
-    round: int = Field(ge=0, description="The round in which it happened.")
+    round: int = Field(ge=0, description="The round in which it happened; 0: before the first one.")
     phase: Phase | None = Field(default=None, description="The last phase that the launch had reached.")
+
+    @property
+    def when(self) -> str:
+        """Return when it happened, as a part of a sentence: `in round 2`, or `before the first round`."""
+        return f"in round {self.round}" if self.round else "before the first round"
 
 
 class Quantiles(Document):

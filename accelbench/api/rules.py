@@ -374,6 +374,66 @@ LAPTOP_ONLY = Rule(
 )
 """For a field that only `accelbench run` uses: its file is next to the manifest, which an API server cannot read."""
 
+# -- environments -----------------------------------------------------------------------------------------------------
+
+PYTHON_MINORS = ("3.11", "3.12", "3.13")
+"""The minors of Python that accelbench measures in."""
+
+MEASURABLE_PYTHON = Rule(
+    cel=f"self.startsWith('/') || self in {json.dumps(PYTHON_MINORS)}",
+    message=f"accelbench measures in Python {PYTHON_MINORS[0]} to {PYTHON_MINORS[-1]}: write one of these, such as "
+    f"{PYTHON_MINORS[1]}, or the absolute path of an interpreter",
+    holds=lambda python: python.startswith("/") or python in PYTHON_MINORS,
+)
+
+REQUIREMENTS_OR_INTERPRETER = Rule(
+    cel="(has(self.requirements) && size(self.requirements) > 0) || (has(self.python) && self.python.startsWith('/'))",
+    message="give requirements to install, or in python the absolute path of an interpreter",
+    holds=lambda environment: bool(environment.get("requirements")) or environment.get("python", "").startswith("/"),
+)
+
+
+def _environment_names(environments: Sequence[Manifest]) -> list[str]:
+    """Return the names of the run's environments."""
+    return [environment["name"] for environment in environments]
+
+
+UNIQUE_ENVIRONMENTS = Rule(
+    cel="self.all(e, self.exists_one(f, f.name == e.name))",
+    message='two environments are called "%s"; give one of them another name',
+    arguments_cel=("self.filter(e, !self.exists_one(f, f.name == e.name))[0].name",),
+    holds=lambda environments: _first_repeated(_environment_names(environments)) is None,
+    arguments=lambda environments: (_first_repeated(_environment_names(environments)),),
+)
+
+ENVIRONMENTS_ON_LAPTOPS = Rule(
+    cel="size(self) == 0",
+    message="environments work only on a laptop, with accelbench run; in a cluster, each variant runs in the image",
+    holds=None,
+    forbidden=True,
+)
+
+
+def _undefined_environments(spec: Manifest) -> list[str]:
+    """Return the environments that variants name but the run does not have."""
+    defined = _environment_names(spec.get("environments", ()))
+    named = [variant["environment"] for variant in spec["variants"] if "environment" in variant]
+    return [name for name in named if name not in defined]
+
+
+_UNDEFINED_CEL = (
+    "has(v.environment) && !(has(self.environments) && self.environments.exists(e, e.name == v.environment))"
+)
+
+ENVIRONMENTS_ARE_DEFINED = Rule(
+    cel=f"!self.variants.exists(v, {_UNDEFINED_CEL})",
+    message='no environment is called "%s"; correct it here or in spec.environments',
+    arguments_cel=(f"self.variants.filter(v, {_UNDEFINED_CEL})[0].environment",),
+    holds=lambda spec: not _undefined_environments(spec),
+    arguments=lambda spec: (_undefined_environments(spec)[0],),
+    field_path=".variants",
+)
+
 
 # -- what may change --------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from accelbench.api import rules
 from accelbench.api.case import MeasurementSettings, ParameterValue, Script, Timestamp, workload_name_from_file
+from accelbench.api.environment import Environment
 from accelbench.api.metadata import Name, ObjectMeta
 from accelbench.api.number_registry import EXPECTED, NUMBERS, ExpectedNumber
 from accelbench.api.pod_template import PodTemplateFragment
@@ -21,6 +22,7 @@ MAXIMUM_CASES = 256
 MAXIMUM_SPEC_BYTES = 64 * 1024
 """Maximum size of a spec's JSON. Each case's Job and result has a copy of most of it, and a result has 256 KiB."""
 MAXIMUM_VARIANTS = 16
+MAXIMUM_ENVIRONMENTS = MAXIMUM_VARIANTS
 MAXIMUM_ROUNDS = 50
 MAXIMUM_AXES = 4
 MAXIMUM_CONDITIONS = 32
@@ -72,6 +74,9 @@ class Variant(Document):
     name: VariantName | None = Field(default=None, description="Unique in the run; default: `use`.")
     options: dict[str, ParameterValue] = Field(
         default={}, max_length=16, description="Options of the mode, e.g. mode: max-autotune for pytorch/compile."
+    )
+    environment: Name | None = Field(
+        default=None, description="The environment that it runs in, of spec.environments; default: accelbench's own."
     )
 
     @property
@@ -225,6 +230,11 @@ class RunPolicy(Document):
 
 
 Sweep = Annotated[tuple[SweepAxis, ...], rules.UNIQUE_AXES, rules.at_most_cases(MAXIMUM_CASES, MAXIMUM_AXES)]
+Environments = Annotated[
+    tuple[Annotated[Environment, rules.REQUIREMENTS_OR_INTERPRETER], ...],
+    rules.UNIQUE_ENVIRONMENTS,
+    rules.ENVIRONMENTS_ON_LAPTOPS,
+]
 Expectations = tuple[
     Annotated[
         Expectation,
@@ -252,6 +262,11 @@ class BenchmarkRunSpec(Document):
     variants: Annotated[tuple[Variant, ...], rules.UNIQUE_VARIANTS] = Field(
         min_length=1, max_length=MAXIMUM_VARIANTS, description="The variants to compare, each a framework in a mode."
     )
+    environments: Environments = Field(
+        default=(),
+        max_length=MAXIMUM_ENVIRONMENTS,
+        description="Python environments for variants, other than accelbench's own; on a laptop only.",
+    )
     baseline: VariantName | None = Field(default=None, description="A variant's name; default: the first variant.")
     sweep: Sweep = Field(
         default=(), max_length=MAXIMUM_AXES, description="Each combination is a case; the last axis varies fastest."
@@ -273,6 +288,7 @@ Spec = Annotated[
     rules.SWEPT_OR_FIXED,
     rules.EXPECTATIONS_NAME_VARIANTS,
     rules.BASELINE_NOT_OVER_ITSELF,
+    rules.ENVIRONMENTS_ARE_DEFINED,
 ]
 _ONE_EXPERIMENT = "a run is one experiment; apply it under another name"
 _IN_FLIGHT = "all cases of a run share it; apply the run under another name"

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from accelbench.local.exits import Exit, help_text
-from accelbench.terminal.options import Output, assignments_option, output_option, target_argument, variants_option
+from accelbench.terminal.options import (
+    Output,
+    assignments_option,
+    environments_option,
+    output_option,
+    target_argument,
+    variants_option,
+)
 from accelbench.terminal.program import Command
 
 if TYPE_CHECKING:
@@ -24,9 +31,16 @@ if TYPE_CHECKING:
 @click.command(cls=Command, epilog=help_text())
 @target_argument
 @variants_option
+@environments_option
 @assignments_option
 @output_option(Output, "How to print what was found.")
-def check(file: str, variants: "Sequence[str]", assignments: "Sequence[str]", output: Output) -> None:
+def check(
+    file: str,
+    variants: "Sequence[str]",
+    environments: "Sequence[str]",
+    assignments: "Sequence[str]",
+    output: Output,
+) -> None:
     """Check in seconds that variants compute what they should, before anything is timed.
 
     Each variant runs twice. Its outputs are compared with the reference, on other inputs too, and the compiled program
@@ -41,7 +55,7 @@ def check(file: str, variants: "Sequence[str]", assignments: "Sequence[str]", ou
     from accelbench.report.launches import read_launches
     from accelbench.terminal.console import console
 
-    runs = read_target(file, variants, assignments)
+    runs = read_target(file, variants, assignments, environments)
     platforms = [platform_of(run) for run in runs]
     require_a_framework(*runs)
     exit_codes: list[Exit] = []
@@ -75,11 +89,13 @@ def _run_checks(
     import tempfile
     from pathlib import Path
 
+    from accelbench.local import environments
     from accelbench.local.child import run_case
     from accelbench.local.directory import RunDirectory
     from accelbench.local.run import script_environment
     from accelbench.plan.cases import plan_cases
 
+    installed = environments.install(run, lambda line: click.echo(line, err=True))
     with tempfile.TemporaryDirectory(prefix="accelbench-check-") as temporary:
         directory = RunDirectory(Path(temporary))
         run_check = partial(
@@ -90,7 +106,7 @@ def _run_checks(
             environment=script_environment(script, directory),
             check=True,
         )
-        for case in plan_cases(run, platform):
+        for case in plan_cases(run, platform, environments=installed):
             if signals.received is None:
                 yield case, run_check(case, directory.log_path(case.name))
 

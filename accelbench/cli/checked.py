@@ -39,6 +39,8 @@ class CheckedVariant:
     failure: str
     """Why the variant did not finish; empty if it finished."""
     failure_remedy: str = ""
+    environment_failed: bool = False
+    """True if it did not run because its environment cannot be used."""
     checks: tuple[Check, ...] = ()
     remedies: Mapping[str, str] = field(default_factory=dict)
     """What to do about each failed check, by the check's name."""
@@ -62,7 +64,12 @@ class CheckedVariant:
 
     @property
     def is_to_blame(self) -> bool:
-        """Return True if the variant failed, or if a check failed that no function of the workload explains."""
+        """Return True if the variant failed, or if a check failed that no function of the workload explains.
+
+        A broken environment is no fault of the variant.
+        """
+        if self.environment_failed:
+            return False
         failed_names = {check.name for check in self.checks_with("failed")}
         if self.failed_function:  # then parity failed because of that function
             failed_names.discard("parity")
@@ -85,7 +92,12 @@ def _failed_variant(name: str, failure: Failure) -> CheckedVariant:
     """Return a variant that did not finish: it has a failure and no checks."""
     phase = f" in phase {failure.phase}" if failure.phase else ""
     text = f"{failure.reason}{phase}: {failure.message}"
-    return CheckedVariant(name, text, failure_remedy=_remedy_sentence(failure.reason))
+    return CheckedVariant(
+        name,
+        text,
+        failure_remedy=_remedy_sentence(failure.reason),
+        environment_failed=failure.reason == FailureReason.ENVIRONMENT,
+    )
 
 
 def _finished_variant(variant: VariantResult, result: Result, launches: Sequence[LaunchRecord]) -> CheckedVariant:
@@ -150,11 +162,15 @@ def exit_code(variants: Sequence[CheckedVariant]) -> Exit:
 
 
 def conclusion(variants: Sequence[CheckedVariant]) -> str:
-    """Return one sentence that sums up the checks."""
+    """Return a sentence that sums up the checks, and one about environments that cannot be used."""
     failed_names = list(dict.fromkeys(variant.failed_function for variant in variants if variant.failed_function))
     failed_names += [variant.name for variant in variants if variant.is_to_blame]
-    if failed_names:
-        return f"Failed: {', '.join(failed_names)}."
+    unusable_names = [variant.name for variant in variants if variant.environment_failed]
+    sentences = [f"Failed: {', '.join(failed_names)}."] if failed_names else []
+    if unusable_names:
+        sentences.append(f"Not checked, as the environment cannot be used: {', '.join(unusable_names)}.")
+    if sentences:
+        return " ".join(sentences)
     if any(variant.checks_with("untested") or not variant.checks for variant in variants):
         return "Nothing failed, but not everything could be checked."
     return "Every check passed."

@@ -3,15 +3,23 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from accelbench.local.exits import Exit, help_text
-from accelbench.terminal.options import Output, assignments_option, output_option, target_argument, variants_option
+from accelbench.terminal.options import (
+    Output,
+    assignments_option,
+    environments_option,
+    output_option,
+    target_argument,
+    variants_option,
+)
 from accelbench.terminal.program import Command
 
 if TYPE_CHECKING:
+    from accelbench.api.environment import CaseEnvironment
     from accelbench.api.run import BenchmarkRun
     from accelbench.local.directory import RunDirectory
     from accelbench.local.interrupt import Signals
@@ -33,6 +41,7 @@ def _check_processor_count(count: int | None) -> int | None:
 @click.command(cls=Command, epilog=help_text())
 @target_argument
 @variants_option
+@environments_option
 @assignments_option
 @click.option(
     "--out",
@@ -64,6 +73,7 @@ def _check_processor_count(count: int | None) -> int | None:
 def run(
     file: str,
     variants: Sequence[str],
+    environments: Sequence[str],
     assignments: Sequence[str],
     out: Path | None,
     accept_noise: bool,
@@ -82,9 +92,19 @@ def run(
     all_assignments = [*assignments, *_target_assignments(targets)]
     if accept_noise:
         all_assignments.append(ACCEPT_NOISE)
-    runs_with_platforms = _read_runs(file, variants, all_assignments, compiles_only=bool(targets))
-    directories = _create_directories([run for run, _ in runs_with_platforms], out)
-    _measure_all(runs_with_platforms, directories, file, processors, output)
+    prepared_runs = _prepare_runs(file, variants, environments, all_assignments, compiles_only=bool(targets))
+    directories = _create_directories([prepared.run for prepared in prepared_runs], out)
+    _measure_all(prepared_runs, directories, file, processors, output)
+
+
+class _PreparedRun(NamedTuple):
+    """Hold a run that this machine can measure."""
+
+    run: "BenchmarkRun"
+    platform: str
+    """Name of the platform of its profile."""
+    environments: "tuple[CaseEnvironment, ...]"
+    """Its environments, as they are installed."""
 
 
 def _target_assignments(targets: Sequence[str]) -> list[str]:
@@ -96,13 +116,14 @@ def _target_assignments(targets: Sequence[str]) -> list[str]:
     return [f"accelerator.targets=[{', '.join(dict.fromkeys(names))}]", "accelerator.profile=cpu"]
 
 
-def _read_runs(
-    file: str, variants: Sequence[str], assignments: Sequence[str], *, compiles_only: bool
-) -> "list[tuple[BenchmarkRun, str]]":
-    """Read the runs of a file, each with the name of its platform.
+def _prepare_runs(
+    file: str, variants: Sequence[str], environments: Sequence[str], assignments: Sequence[str], *, compiles_only: bool
+) -> list[_PreparedRun]:
+    """Read the runs of a file, find out whether they can be measured here, and install their environments.
 
     With `compiles_only`, drop the expectations of measured times.
     """
+    from accelbench.local import environments as installation
     from accelbench.local.device import (
         platform_of,
         prepare_compilation,
@@ -111,13 +132,14 @@ def _read_runs(
     )
     from accelbench.local.manifests import read_target
 
-    runs = list(read_target(file, variants, assignments))
+    runs = list(read_target(file, variants, assignments, environments))
     if compiles_only:
         runs = [without_timed_expectations(run) for run in runs]
     runs = [prepare_compilation(run) for run in runs]
     platforms = [platform_of(run) for run in runs]
     require_a_framework(*runs)
-    return list(zip(runs, platforms, strict=True))
+    installed = [installation.install(run, lambda line: click.echo(line, err=True)) for run in runs]
+    return list(map(_PreparedRun, runs, platforms, installed))
 
 
 def _create_directories(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
@@ -132,7 +154,7 @@ def _create_directories(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "li
 
 
 def _measure_all(
-    runs_with_platforms: "Sequence[tuple[BenchmarkRun, str]]",
+    prepared_runs: Sequence[_PreparedRun],
     directories: "Sequence[RunDirectory]",
     file: str,
     processors: int | None,
@@ -144,8 +166,8 @@ def _measure_all(
 
     exit_codes: list[Exit] = []
     with Signals() as signals:
-        for (run, platform), directory in zip(runs_with_platforms, directories, strict=True):
-            outcome = _measure(run, platform, directory, signals, script_of(run, file), processors)
+        for prepared, directory in zip(prepared_runs, directories, strict=True):
+            outcome = _measure(prepared, directory, signals, script_of(prepared.run, file), processors)
             _print_outcome(outcome, directory, output)
             exit_codes.append(outcome.exit)
             if signals.received is not None:
@@ -159,8 +181,7 @@ def _measure_all(
 
 
 def _measure(
-    run: "BenchmarkRun",
-    platform: str,
+    prepared: _PreparedRun,
     directory: "RunDirectory",
     signals: "Signals",
     script: Path | None,
@@ -172,12 +193,19 @@ def _measure(
     from accelbench.report.live import display
     from accelbench.terminal.console import console
 
-    for variant, reason in missing_frameworks(run).items():
+    for variant, reason in missing_frameworks(prepared.run).items():
         click.echo(f"warning: {variant} will fail: {reason}", err=True)
     try:
         with display(console(stderr=True)) as live_display:
             return measure(
-                run, platform, directory, signals=signals, display=live_display, script=script, processors=processors
+                prepared.run,
+                prepared.platform,
+                directory,
+                signals=signals,
+                display=live_display,
+                script=script,
+                processors=processors,
+                environments=prepared.environments,
             )
     except OSError as error:
         click.echo(f"error: {error.filename or directory.path}: {error.strerror}", err=True)

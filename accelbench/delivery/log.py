@@ -71,6 +71,7 @@ class LaunchFinished(Document):
     type: Literal["launch-finished"] = "launch-finished"
     variant: Line
     round: int
+    """0: before the first round it turned out that the variant cannot be launched."""
     failure: FailureReason | None = None
     unfinished: Unfinished | None = None
     wall_seconds: DecimalString

@@ -1,5 +1,6 @@
 """Describe a framework without importing it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,8 @@ class Framework:
     """`module:class` of its adapter (`accelbench_runner.frameworks.adapter.Adapter`), which only launches load."""
     platforms: tuple[str, ...] = ("cpu",)
     """Supported platforms, by the framework's own names."""
+    oldest: str = ""
+    """The oldest release that the adapter works with; empty if it is not known."""
     extra: str = ""
     """accelbench's extra that installs the framework.
 
@@ -72,6 +75,12 @@ class Framework:
             raise UnsupportedPlatformError(f"{self.title} computes on {supported}, and not on {platform}")
         return platform
 
+    def why_too_old(self, version: str) -> str:
+        """Return why a release of the framework, such as `0.6.2`, cannot be measured; empty if it is not too old."""
+        if not self.oldest or _release(version) >= _release(self.oldest):
+            return ""
+        return f"it has {self.title} {version}, and accelbench measures {self.title} from {self.oldest}"
+
     @property
     def install_message(self) -> str:
         """Return the message to show if the framework is not installed."""
@@ -89,3 +98,9 @@ def install_message(package: str, extra: str) -> str:
     """
     requirement = f"accelbench[{extra}]" if extra else package
     return f"{package} is not installed: pip install '{requirement}'"
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the numbers with which a version begins: (2, 10, 0) for `2.10.0+cu130`."""
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()

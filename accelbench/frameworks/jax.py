@@ -14,6 +14,7 @@ FRAMEWORK = Framework(
     },
     adapter="accelbench_runner.frameworks.jax:Jax",
     platforms=("cpu", "cuda", "tpu"),
+    oldest="0.7",
     own=frozenset({"jax", "jaxlib", "flax", "optax", "orbax"}),
     returns_dataclasses=False,
     caches={"JAX_COMPILATION_CACHE_DIR": "jax"},

@@ -30,6 +30,7 @@ FRAMEWORK = Framework(
     },
     adapter="accelbench_runner.frameworks.pytorch:PyTorch",
     platforms=("cpu", "cuda"),
+    oldest="2.10",
     own=frozenset({"torch"}),
     caches={"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"},
 )

@@ -92,6 +92,7 @@ NOT_COMPARED: Mapping[type[Document], Mapping[str, str]] = {
         "origin": "says which run measured it",
         "workload": "selects the results that are compared",
         "script": "says where the file came from; workloadSource identifies its content",
+        "environments": "are recorded as variant.NAME.lock and variant.NAME.version for the variants in them",
         "swept": "repeats some of the parameters",
         "baseline": "seconds do not depend on it; results with different baselines have no relative rows",
         "comparisons_in_run": "shares the run's confidence; a comparison of runs shares its own",
@@ -113,7 +114,7 @@ NOT_COMPARED: Mapping[type[Document], Mapping[str, str]] = {
         "target": "is compiled for and not timed",
         "price_per_hour": "is for reports",
     },
-    CaseVariant: {"name": "names the entry"},
+    CaseVariant: {"name": "names the entry", "environment": "is a name; variant.NAME.lock identifies what it contains"},
 }
 """Fields of a case that are not compared, with the reason."""
 
@@ -191,8 +192,13 @@ def _format_value(value: object) -> str:
 
 
 def _describe_variant(variant: CaseVariant) -> str:
-    """Return the variant's framework, mode and settings: `jax/jit (donate True)`."""
+    """Return the variant's framework, mode and settings: `jax/jit (donate True)`.
+
+    Of an environment, only that there is one: the entries `variant.NAME.lock` and `variant.NAME.version` identify it.
+    """
     settings = {name: str(value) for name, value in sorted(variant.options.items())}
+    if variant.environment is not None:
+        settings["environment"] = "of its own"
     settings |= _settings(variant, {*NOT_COMPARED[CaseVariant], "use", "options"})
     text = ", ".join(f"{name} {value}" for name, value in settings.items())
     return f"{variant.use} ({text})" if text else variant.use

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.api.manifest import InvalidManifestError, load_manifests, read_documents
-from accelbench.api.rules import LAPTOP_ONLY
 from accelbench.api.run import BenchmarkRun
 from accelbench.local.errors import InvalidSpecError
 from accelbench.local.manifests import STANDARD_INPUT, Check, read_text
-from accelbench.plan.problems import check_run, check_variants
+from accelbench.plan.problems import check_run, check_variants, laptop_only_problems
 from accelbench.problem import Problem
 
 
@@ -55,8 +54,5 @@ def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
 
 
 def _find_problems(run: BenchmarkRun, check: Check) -> Sequence[Problem]:
-    """Return the problems that `check` finds in a run, or the problem that its script is a local file."""
-    script = run.spec.workload.script
-    if script and script.file:  # a pod of the cluster cannot read a file of this machine
-        return (Problem("spec.workload.script.file", LAPTOP_ONLY.message),)
-    return check(run)
+    """Return the problems that `check` finds in a run, or those of fields that name what is on this machine only."""
+    return tuple(laptop_only_problems(run)) or check(run)

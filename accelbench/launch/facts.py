@@ -339,6 +339,15 @@ class Meddling(FactWithFields):
     """Functions of accelbench that it replaced."""
 
 
+class ImportedPackage(FactWithFields):
+    """Identify a package that a launch imported."""
+
+    version: str = ""
+    """The version that the package itself reports; empty if it reports none."""
+    file: str = ""
+    """File of its code; empty if it has none."""
+
+
 class Idle(FactWithFields):
     """Hold how long the process computed during its blocks."""
 
@@ -374,6 +383,8 @@ class Facts(Document):
     """Measuring protocol."""
     versions: Fact[dict[str, str]] = NOT_REPORTED
     """Versions of the framework and of libraries, by name."""
+    imported: Fact[dict[str, ImportedPackage]] = NOT_REPORTED
+    """NumPy, and the packages of the framework, as they were imported, by module."""
     device_settings: Fact[dict[str, str]] = NOT_REPORTED
     """Properties of the device that stay constant during a run."""
     emulated: Fact[str] = NOT_REPORTED

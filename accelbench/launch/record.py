@@ -21,6 +21,8 @@ CANONICAL = "canonical()"
 MAXIMUM_SHOWN_RATIO = 1e9
 MISMATCH = sys.float_info.max
 """Ratio of an error that no tolerance allows: a wrong name, shape or integer."""
+BEFORE_ROUNDS = 0
+"""Round of the record of a variant that could not be launched at all."""
 
 Activity = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits", "formula"]
 """Work of a launch outside its phases: calling NVML, exporting outputs for the parity check, running other checks."""

@@ -95,10 +95,13 @@ def require_a_framework(*runs: BenchmarkRun) -> None:
 def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
     """Return how to install each missing framework, by the label of the variant that uses it.
 
-    The frameworks are only looked for: importing them would take seconds.
+    The frameworks are only looked for: importing them would take seconds. A variant with an environment of its own
+    needs none here.
     """
     messages = {}
     for variant in run.spec.variants:
+        if variant.environment is not None:
+            continue
         framework = frameworks.find(frameworks.name_of(variant.use))
         if importlib.util.find_spec(framework.package) is None:
             messages[variant.label] = framework.install_message

@@ -2,16 +2,19 @@
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accelbench import frameworks
 from accelbench.api.case import SCRIPT_NAME, SCRIPT_SUFFIX, workload_name_from_file
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec, Measurement
 from accelbench.catalogue import UnknownWorkloadError, find, names
 from accelbench.local import scripts
+from accelbench.local.environments import OPTION, parse_option
 from accelbench.local.errors import InvalidSpecError, UsageError
 from accelbench.local.overrides import SET, override
 from accelbench.plan.problems import check_run, check_variants
@@ -58,27 +61,36 @@ def _with_name(run: BenchmarkRun) -> BenchmarkRun:
     return run.model_copy(update={"metadata": metadata.model_copy(update={"name": name})})
 
 
-def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
+def read_target(
+    target: str, variants: Sequence[str] = (), assignments: Sequence[str] = (), environments: Sequence[str] = ()
+) -> tuple[BenchmarkRun, ...]:
     """Read the runs of a manifest, or make one run of a script or workload.
 
     Args:
         target: Path of a manifest or a script, the name of a workload, or `-` for a manifest on standard input.
-        variants: Variants of a script or workload to compare, the baseline first; if empty, its default variants.
+        variants: Variants of a script or workload to compare, the baseline first; if empty, its default variants. A
+            variant in an environment of its own is `USE@ENVIRONMENT`.
         assignments: Overrides as `PATH=VALUE`; PATH is the path of a field in the spec, or the name of a parameter.
+        environments: Environments of a script's or workload's variants, as `NAME=WORDS`.
     """
     if target.endswith(SCRIPT_SUFFIX):
-        return (_read_script(target, variants, assignments),)
+        return (_read_script(target, Chosen(variants, environments), assignments),)
     is_workload = target != STANDARD_INPUT and not Path(target).exists() and target in names()
     if is_workload:
-        return (_make_run(find(target), {"name": target}, DEFAULT_VARIANTS, target, variants, assignments),)
-    if variants:
+        chosen = Chosen(variants, environments)
+        return (_make_run(find(target), {"name": target}, DEFAULT_VARIANTS, target, chosen, assignments),)
+    if variants or environments:
         read_text(target)  # raises UsageError for a name that is neither a file nor a workload
+    if variants:
         message = "a manifest lists its variants itself: change them there, or with --set variants[0].use=USE"
         raise UsageError(message, "--variant")
+    if environments:
+        message = "a manifest lists its environments itself, in spec.environments, and variants name them"
+        raise UsageError(message, OPTION)
     return read(target, assignments)
 
 
-def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str]) -> BenchmarkRun:
+def _read_script(file: str, chosen: "Chosen", assignments: Sequence[str]) -> BenchmarkRun:
     """Make a run of the workload in a script; the arguments are those of `read_target`."""
     path = Path(file).absolute()
     if not path.is_file():
@@ -95,7 +107,51 @@ def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str])
     except (UnknownWorkloadError, scripts.ScriptDoesNotReturnError) as error:
         raise InvalidSpecError(file, [Problem("", str(error))]) from error
     reference = {"script": {"file": path.name}}
-    return _make_run(workload, reference, workload.default_uses(), file, variants, assignments)
+    return _make_run(workload, reference, workload.default_uses(), file, chosen, assignments)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Hold the variants and environments that options name, for a run without a manifest."""
+
+    variants: Sequence[str]
+    """Each `USE` or `USE@ENVIRONMENT`."""
+    environments: Sequence[str]
+    """Each `NAME=WORDS`."""
+
+    def manifest_environments(self) -> list[dict[str, Any]]:
+        """Return the environments as they stand in a manifest; raises UsageError."""
+        return list(map(parse_option, self.environments))
+
+    def manifest_variants(self, default_uses: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the variants as they stand in a manifest.
+
+        If none were chosen, they are the default ones and, once more, those whose framework an environment requires.
+        """
+        chosen = list(self.variants)
+        if not chosen:
+            chosen = list(default_uses)
+            for environment in self.manifest_environments():
+                fitting = [
+                    use
+                    for use in default_uses
+                    if _requires(environment, frameworks.find(frameworks.name_of(use)).package)
+                ]
+                chosen += [f"{use}@{environment['name']}" for use in fitting]
+        return list(map(_manifest_variant, chosen))
+
+
+def _requires(environment: Mapping[str, Any], package: str) -> bool:
+    """Return True if the environment, as it stands in a manifest, requires the package by name."""
+    return any(
+        re.match(rf"{re.escape(package)}(?![-A-Za-z0-9._])", text) for text in environment.get("requirements", ())
+    )
+
+
+def _manifest_variant(text: str) -> dict[str, Any]:
+    """Return the variant `USE` or `USE@ENVIRONMENT` as it stands in a manifest; the latter gets a name of its own."""
+    use, at_sign, environment = text.partition("@")
+    return {"use": use, "name": f"{use}-{environment}", "environment": environment} if at_sign else {"use": use}
 
 
 def _make_run(
@@ -103,25 +159,27 @@ def _make_run(
     reference: dict[str, Any],
     default_uses: Sequence[str],
     target: str,
-    variants: Sequence[str],
+    chosen: Chosen,
     assignments: Sequence[str],
 ) -> BenchmarkRun:
     """Make a run of a workload for which the user has written no manifest.
 
-    `reference` becomes `spec.workload`, and `default_uses` are the variants if `variants` is empty. `target` is the
+    `reference` becomes `spec.workload`, and `default_uses` are the variants if none were `chosen`. `target` is the
     script's file or the workload's name, as the user gave it.
     """
-    uses = list(variants) or _choose_uses(default_uses, list(workload.variants()))
-    manifest = {
+    variants = chosen.manifest_variants(_choose_uses(default_uses, list(workload.variants())))
+    manifest: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "BenchmarkRun",
         "metadata": {"name": workload.name},
         "spec": {
             "workload": reference,
-            "variants": [{"use": use} for use in uses],
-            "measurement": {"timeLimitSeconds": time_limit(uses)},
+            "variants": variants,
+            "measurement": {"timeLimitSeconds": time_limit(variants)},
         },
     }
+    if chosen.environments:
+        manifest["spec"]["environments"] = chosen.manifest_environments()
     assignments_with_paths = [_with_path_for_workload(assignment, workload) for assignment in assignments]
     try:
         run = parse_run(override(manifest, assignments_with_paths), target)
@@ -145,9 +203,9 @@ def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
     return default_variants + [use for use in chosen if use not in default_variants]
 
 
-def time_limit(uses: Sequence[str]) -> int:
-    """Return the default time limit of a case, in seconds."""
-    return VARIANT_SECONDS * len(uses)
+def time_limit(variants: Sequence[Any]) -> int:
+    """Return the default time limit of a case with these variants, in seconds."""
+    return VARIANT_SECONDS * len(variants)
 
 
 def _with_path_for_workload(assignment: str, workload: Workload) -> str:

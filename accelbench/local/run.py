@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import accelbench
 from accelbench.api.case import Case
+from accelbench.api.environment import CaseEnvironment
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue.script import ORIGIN_VARIABLE, SCRIPT_VARIABLE
@@ -86,6 +87,7 @@ def measure(
     processors: int | None = None,
     environment: Mapping[str, str] = MappingProxyType({}),
     earlier_results: Mapping[str, Result] = MappingProxyType({}),
+    environments: tuple[CaseEnvironment, ...] = (),
 ) -> RunOutcome:
     """Run all cases until a signal arrives, and write each result at once.
 
@@ -99,8 +101,9 @@ def measure(
         processors: Number of CPUs for each runner; None for all.
         environment: Environment variables for the runner, in addition to this process's variables.
         earlier_results: Results that the directory already has, by case name. Their cases do not run again.
+        environments: The run's environments, as `accelbench.local.environments` has installed them.
     """
-    cases = plan_cases(run, platform)
+    cases = plan_cases(run, platform, environments=environments)
     record = RunRecord(
         accelbench=accelbench.__version__,
         started=timestamp(datetime.now(UTC)),

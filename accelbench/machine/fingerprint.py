@@ -19,7 +19,7 @@ from typing import Any
 from accelbench import workloads
 from accelbench.api.case import Case
 from accelbench.launch.fact import value_or_none
-from accelbench.launch.facts import Facts
+from accelbench.launch.record import LaunchRecord
 from accelbench.machine import cgroup, memory
 
 MAXIMUM_VALUE_CHARACTERS = 200
@@ -42,6 +42,10 @@ ENVIRONMENT_PREFIXES = (
     "NVIDIA_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "MALLOC_", "LD_PRELOAD", "PYTHONOPTIMIZE", "LIBTPU_",
 )  # fmt: skip
 """Variables that change what frameworks compute, or how fast."""
+
+
+_VARIANT = "variant"
+"""Beginning of the names of entries that belong to a variant."""
 
 
 def of_host(
@@ -80,22 +84,35 @@ def of_host(
     return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in entries.items() if value}
 
 
-def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
+def of_launches(case: Case, launches: Iterable[LaunchRecord]) -> dict[str, str]:
     """Return the fingerprint's entries about versions, devices and device settings, as launches reported them.
 
-    If launches report different values of an entry, the values are joined: `1.0 | 1.1`.
+    Versions of a variant in an environment of its own belong to the variant: `variant.NAME.version.jax`. If launches
+    report different values of an entry, the values are joined: `1.0 | 1.1`.
     """
     merged: dict[str, set[str]] = {}
-    for facts in launches:
+    for launch in launches:
+        facts = launch.facts
         device = value_or_none(facts.device)
         versions = value_or_none(facts.versions) or {}
         device_values: dict[str, Any] = dict(value_or_none(facts.device_settings) or {})
         if device:
             device_values |= device.model_dump()
-        for prefix, values in (("version", versions), ("device", device_values)):
+        owner = "" if case.environment_of(launch.variant) is None else f"{_VARIANT}.{launch.variant}."
+        for prefix, values in ((f"{owner}version", versions), ("device", device_values)):
             for name, value in values.items():
                 merged.setdefault(f"{prefix}.{name}", set()).add(str(value))
     return {name: " | ".join(sorted(values))[:MAXIMUM_VALUE_CHARACTERS] for name, values in sorted(merged.items())}
+
+
+def of_environments(case: Case) -> dict[str, str]:
+    """Return a fingerprint entry for each variant with an environment of its own: the digest of what it contains."""
+    environments = ((variant.name, case.environment_of(variant.name)) for variant in case.variants)
+    return {
+        f"{_VARIANT}.{name}.lock": environment.lock_digest
+        for name, environment in environments
+        if environment is not None and environment.lock_digest
+    }
 
 
 def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from accelbench.api.case import (
     MeasurementSettings,
     ParameterValue,
 )
+from accelbench.api.environment import CaseEnvironment
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, Measurement
 from accelbench.plan.names import case_name
 
@@ -39,15 +40,21 @@ def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
     return run.model_copy(update={"spec": run.spec.model_copy(update={"accelerator": accelerator})})
 
 
-def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | None = None) -> tuple[Case, ...]:
+def plan_cases(
+    run: BenchmarkRun,
+    platform: str = "cpu",
+    price_per_hour: str | None = None,
+    environments: tuple[CaseEnvironment, ...] = (),
+) -> tuple[Case, ...]:
     """Return a case for each combination of compile target and swept values.
 
-    `run` must be valid. `platform` and `price_per_hour`, such as `11.06 USD`, are of the run's profile.
+    `run` must be valid. `platform` and `price_per_hour`, such as `11.06 USD`, are of the run's profile. `environments`
+    are the run's environments, as they are installed where it is measured.
 
     Raises:
         TooManyCasesError: There are more than `MAXIMUM_CASES`.
     """
-    return tuple(plan_case(run, index, platform, price_per_hour) for index in case_indices(run))
+    return tuple(plan_case(run, index, platform, price_per_hour, environments) for index in case_indices(run))
 
 
 def case_indices(run: BenchmarkRun) -> range:
@@ -60,8 +67,17 @@ def case_indices(run: BenchmarkRun) -> range:
     return range(count)
 
 
-def plan_case(run: BenchmarkRun, index: int, platform: str = "cpu", price_per_hour: str | None = None) -> Case:
-    """Return the case that measures the run's combination of compile target and swept values with this index."""
+def plan_case(
+    run: BenchmarkRun,
+    index: int,
+    platform: str = "cpu",
+    price_per_hour: str | None = None,
+    environments: tuple[CaseEnvironment, ...] = (),
+) -> Case:
+    """Return the case that measures the run's combination of compile target and swept values with this index.
+
+    The other arguments are those of `plan_cases`.
+    """
     spec = run.spec
     swept, target = _combination(run, index)
     accelerator = CaseAccelerator(
@@ -82,8 +98,10 @@ def plan_case(run: BenchmarkRun, index: int, platform: str = "cpu", price_per_ho
         parameters=spec.workload.parameters | swept,
         swept=swept,
         variants=tuple(
-            CaseVariant(name=variant.label, use=variant.use, options=variant.options) for variant in spec.variants
+            CaseVariant(name=variant.label, use=variant.use, options=variant.options, environment=variant.environment)
+            for variant in spec.variants
         ),
+        environments=environments,
         baseline=run.baseline,
         # A single variant has no comparison, but the run's error probability is divided by this number: at least 1.
         comparisons_in_run=max(1, count_cases(run) * (len(spec.variants) - 1)),

@@ -11,6 +11,7 @@ from accelbench import catalogue, frameworks, platforms, targets
 from accelbench.api.case import ParameterValue
 from accelbench.api.number_registry import KNOWN_AFTER_COMPILING
 from accelbench.api.profiles import Profile
+from accelbench.api.rules import ENVIRONMENTS_ON_LAPTOPS, LAPTOP_ONLY
 from accelbench.api.run import MAXIMUM_CASES, MAXIMUM_SPEC_BYTES, BenchmarkRun, Expectation, SweepAxis, Variant
 from accelbench.catalogue import observations, script, workload_checks
 from accelbench.plan.cases import case_indices, count_cases, plan_case
@@ -23,10 +24,19 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
 
     A script that is not on this machine is checked by the runner, not here.
     """
-    first_problems = (*_size_problems(run), *_unknown_targets(run))
+    first_problems = (*_size_problems(run), *_unknown_targets(run), *_environment_problems(run))
     if first_problems:
         return first_problems
     return _check_workload(run, _check_spec)
+
+
+def laptop_only_problems(run: BenchmarkRun) -> Iterator[Problem]:
+    """Yield a problem for each field that no cluster can serve: what it names is on the user's machine."""
+    script = run.spec.workload.script
+    if script and script.file:
+        yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
+    if run.spec.environments:
+        yield Problem("spec.environments", ENVIRONMENTS_ON_LAPTOPS.message)
 
 
 def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
@@ -86,6 +96,18 @@ def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
             targets.find(name)
         except targets.UnknownTargetError as error:
             yield Problem(f"spec.accelerator.targets[{index}]", str(error))
+
+
+def _environment_problems(run: BenchmarkRun) -> Iterator[Problem]:
+    """Yield a problem for each environment that no variant runs in, and one if a run with any compiles for targets."""
+    used = {variant.environment for variant in run.spec.variants}
+    for index, environment in enumerate(run.spec.environments):
+        if environment.name not in used:
+            message = f"no variant runs in {environment.name}; name it in a variant's environment, or remove it"
+            yield Problem(f"spec.environments[{index}]", message)
+    if run.spec.environments and run.spec.accelerator.targets:
+        message = "compiling for targets works only in accelbench's own environment; remove the environments"
+        yield Problem("spec.environments", message)
 
 
 def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:

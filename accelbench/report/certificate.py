@@ -126,5 +126,5 @@ def failures(result: Result) -> tuple[str, ...]:
     for variant in result.variants:
         if (failure := variant.failure) is not None:
             phase = f", phase {failure.phase}" if failure.phase else ""
-            lines.append(f"{variant.name} failed in round {failure.round}{phase} ({failure.reason}): {failure.message}")
+            lines.append(f"{variant.name} failed {failure.when}{phase} ({failure.reason}): {failure.message}")
     return tuple(lines)

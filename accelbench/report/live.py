@@ -140,7 +140,8 @@ class Lines:
         """Print what an event of the runner says: the outcome of a launch or of a round, or warnings."""
         if isinstance(event, LaunchFinished):
             outcome = self._describe_outcome(event)
-            self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
+            when = f"round {event.round}" if event.round else "before the first round"
+            self._print(f"{when}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
         elif isinstance(event, LaunchStarted):
             self._explain_more_rounds()
         elif isinstance(event, RoundFinished):

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from accelbench import frameworks
+from accelbench.api.result import Result
 
 BYTES_PER_GIBIBYTE = 2**30
 
 
 def describe(fingerprint: Mapping[str, str]) -> str:
-    """Describe the machine in one line: device, CPUs, memory, kernel and versions."""
+    """Describe the machine in one line: device, CPUs, memory, kernel, and the versions in accelbench's environment."""
     texts = [_device(fingerprint), _cpus(fingerprint)]
     # A container's memory limit replaces the memory of the machine.
     memory = fingerprint.get("memoryLimitBytes") or fingerprint.get("memoryBytes") or ""
@@ -18,9 +19,26 @@ def describe(fingerprint: Mapping[str, str]) -> str:
         texts.append(f"Linux {'.'.join(kernel.split('.')[:2])}")
     if python := fingerprint.get("python"):
         texts.append(python.replace("CPython", "Python"))
-    versions = ((framework.title, fingerprint.get(f"version.{framework.package}")) for framework in frameworks.every())
-    texts += [f"{title} {version}" for title, version in versions if version]
+    texts += _framework_versions(fingerprint, "version.")
     return ", ".join(filter(None, texts))
+
+
+def describe_environments(result: Result) -> tuple[str, ...]:
+    """Return a line for each variant with an environment of its own: versions, and the digest of its lock."""
+    lines = []
+    for variant in result.case.variants:
+        environment = result.case.environment_of(variant.name)
+        if environment is not None and environment.lock_digest:  # otherwise it could not be used
+            versions = _framework_versions(result.fingerprint, f"variant.{variant.name}.version.")
+            texts = [f"Python {environment.python_version}", *versions, f"lock {environment.lock_digest}"]
+            lines.append(f"{variant.name} in environment {environment.name}: {', '.join(texts)}")
+    return tuple(lines)
+
+
+def _framework_versions(fingerprint: Mapping[str, str], prefix: str) -> list[str]:
+    """Return the title and version of each framework with an entry `PREFIX` and its package."""
+    versions = ((framework.title, fingerprint.get(f"{prefix}{framework.package}")) for framework in frameworks.every())
+    return [f"{title} {version}" for title, version in versions if version]
 
 
 def _device(fingerprint: Mapping[str, str]) -> str:

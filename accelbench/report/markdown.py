@@ -60,10 +60,11 @@ def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> lis
 
 
 def _notes(result: Result, *notes: str) -> list[str]:
-    """Return a bulleted list of `notes` and of the result's own notes, then a paragraph about the machine."""
+    """Return a bulleted list of `notes` and the result's own notes, then paragraphs about machine and environments."""
     paragraphs = ["\n".join(f"- {escape(note)}" for note in (*notes, *result.notes))]
     if line := machine.describe(result.fingerprint):
         paragraphs.append(escape(line))
+    paragraphs += map(escape, machine.describe_environments(result))
     return list(filter(None, paragraphs))
 
 

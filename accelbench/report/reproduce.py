@@ -6,6 +6,7 @@ from typing import Any
 import yaml
 
 from accelbench.api.case import Case, CaseMeasurement, CaseVariant, MeasurementSettings, Script
+from accelbench.api.environment import CaseEnvironment
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
@@ -62,6 +63,8 @@ def manifest_of_case(case: Case) -> dict[str, Any]:
             "timeLimitSeconds": measurement.time_limit_seconds,
         },
     }
+    if case.environments:
+        spec["environments"] = list(map(_manifest_environment, case.environments))
     if case.accelerator.target is not None:
         spec["accelerator"] = {"targets": [case.accelerator.target]}
     elif case.accelerator.profile != "cpu":  # the default profile
@@ -90,6 +93,22 @@ def _manifest_variant(variant: CaseVariant) -> dict[str, Any]:
         document["name"] = variant.name
     if variant.options:
         document["options"] = dict(variant.options)
+    if variant.environment is not None:
+        document["environment"] = variant.environment
+    return document
+
+
+def _manifest_environment(environment: CaseEnvironment) -> dict[str, Any]:
+    """Return an environment as it stands in a manifest, with the exact versions of its lock as requirements.
+
+    A large result lacks them, and its environment has what was asked for.
+    """
+    document: dict[str, Any] = {"name": environment.name}
+    if environment.requirements:
+        locked = [f"{name}=={version}" for name, version in sorted(environment.packages.items())]
+        document["requirements"] = locked or list(environment.requirements)
+    if environment.python is not None:
+        document["python"] = environment.python
     return document
 
 

@@ -290,10 +290,11 @@ def _remarks(result: Result) -> Iterable[RenderableType]:
 
 
 def _notes(result: Result) -> Iterable[RenderableType]:
-    """Yield a line for each note of the result, then a line that describes the machine."""
+    """Yield a line for each note of the result, then lines that describe the machine and the variants' environments."""
     yield from (Text(f"note: {note}", style="dim") for note in result.notes)
     if line := machine.describe(result.fingerprint):
         yield Text(line, style="dim")
+    yield from (Text(line, style="dim") for line in machine.describe_environments(result))
 
 
 def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[RenderableType]:

@@ -43,6 +43,14 @@ variants_option = click.option(
     multiple=True,
     help="A variant to compare, such as jax/jit; repeatable, the first is the baseline. A manifest has its own.",
 )
+environments_option = click.option(
+    "--environment",
+    "environments",
+    metavar="NAME=WORDS",
+    multiple=True,
+    help="A Python environment of its own for variants: before='jax==0.9.2', with python3.12 or the path of an "
+    "interpreter among the words; repeatable. --variant jax/jit@before runs in it.",
+)
 assignments_option = click.option(
     "--set",
     "assignments",

@@ -40,7 +40,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     if variant is None:
         return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: this case has no such variant.")
     if variant.failure is not None:
-        why = f"it failed in round {variant.failure.round} ({variant.failure.reason})"
+        why = f"it failed {variant.failure.when} ({variant.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
     # None: the expectation is on an observation of the program, not on a number that accelbench measures.
     number = NUMBERS[expectation.metric] if expectation.metric else None
@@ -91,7 +91,7 @@ def _evaluate_number(
     """Evaluate an expectation on a variant's number by the number's range over launches."""
     baseline = next((variant for variant in result.variants if variant.name == result.case.baseline), None)
     if number.over_baseline and baseline and baseline.failure:
-        why = f"the baseline failed in round {baseline.failure.round} ({baseline.failure.reason})"
+        why = f"the baseline failed {baseline.failure.when} ({baseline.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
     # A number that no load changes (`undisturbed`) needs no minimum of rounds.
     if not number.undisturbed and (too_few := _undecided_if_too_few_rounds(expectation, result)):

@@ -91,9 +91,7 @@ class MeasuredVariants:
 
         for name in (variant, baseline):
             if failure := self.failures.get(name):
-                return make_comparison(
-                    f"{name} failed in round {failure.round} ({failure.reason}): nothing to compare."
-                )
+                return make_comparison(f"{name} failed {failure.when} ({failure.reason}): nothing to compare.")
         if failed_checks := checks_against_verdict(self._certificate_for_verdict, variant, baseline):
             return make_comparison(self._invalid_sentence((variant, baseline), failed_checks), invalid=failed_checks)
         if not log_ratios:

@@ -19,20 +19,23 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from accelbench import catalogue
 from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.delivery.log import Headline, MachineSeen
 from accelbench.machine import fingerprint
+from accelbench.workload import Workload
 from accelbench_runner.protocol import MACHINE_DIRECTORY, Purpose
 from accelbench_runner.supervisor import preflight, processors
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
 from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans, terminate_with_parent
+from accelbench_runner.supervisor.environments import JUDGE_MODULE, LAUNCH_MODULE, ExaminedCase, Examiner
 from accelbench_runner.supervisor.experiment import ProbeError, Supervisor
 from accelbench_runner.supervisor.judge_process import Judge, JudgeError, JudgeKilledError, NothingToJudge
 from accelbench_runner.supervisor.launcher import Launcher, compiler_memory_limit
@@ -45,8 +48,8 @@ EXIT_SIGNAL = 128
 STANDARD_OUTPUT = 1
 STANDARD_ERROR = 2
 
-LAUNCH = (sys.executable, "-m", "accelbench_runner.launch")
-JUDGE = (sys.executable, "-m", "accelbench_runner.judge")
+LAUNCH = (sys.executable, "-m", LAUNCH_MODULE)
+JUDGE = (sys.executable, "-m", JUDGE_MODULE)
 
 
 def main(
@@ -87,6 +90,11 @@ def main(
             with forward_output(log, "script"):
                 host = _fingerprint(case, threads)
                 compares = purpose == "measure" and _compares_times(case)
+                examiner = Examiner(
+                    case, catalogue.find(case.workload), directory / "environments", environment, interruption, log
+                )
+            examined = examiner.examine_all()
+            case = examined.case
             unseen_seed = secrets.randbits(63)
             launcher = Launcher(
                 case=case,
@@ -98,10 +106,10 @@ def main(
                 probe_seconds=probe_seconds,
                 purpose=purpose,
                 memory_bytes=compiler_memory_limit() if purpose == "compile" else None,
+                pythons=examined.pythons,
             )
             judge = Judge(
-                command=judge_command,
-                environment=environment,
+                **_judging_process(examined, examiner.workload, judge_command, environment),
                 directory=directory / "judge",
                 interruption=interruption,
                 log=log,
@@ -118,12 +126,14 @@ def main(
                 directory=directory,
                 host=host,
                 compares=compares,
+                unusable=examined.failures,
             )
             with _end_after(case.measurement.runner_limit_seconds):
                 if supervisor.compares:
                     _warn_of_disturbances(supervisor, take_survey)
                 return _run(supervisor, log)
-    except OSError as error:  # no work directory, or the log is closed
+    # There is no work directory, the log is closed, or the process that examined an environment hangs in the kernel.
+    except (OSError, UnkillableError) as error:
         message = f"internal error: {error}"
         termination.write(Headline(case=case.name, attempt=case.origin.attempt, state="failed", message=message))
         sys.stderr.write(f"accelbench: {message}\n")
@@ -135,6 +145,26 @@ def _purpose(case: Case, *, check_only: bool) -> Purpose:
     if case.accelerator.target is not None:
         return "compile"
     return "check" if check_only else "measure"
+
+
+def _judging_process(
+    examined: ExaminedCase, workload: Workload, command: Sequence[str], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return how to start the judge, as arguments of `Judge`: by `command`, or in the baseline's own environment.
+
+    A workload without a reference needs the latter, because the judge runs the baseline's program in its place.
+    """
+    baseline = examined.case.baseline
+    python = None if workload.has_reference() else examined.pythons.get(baseline)
+    if python is None:
+        return {"command": command, "environment": environment}
+    if failure := examined.failures.get(baseline):
+        return {
+            "command": command,
+            "environment": environment,
+            "without_reference": {"reference_problem": failure.message},
+        }
+    return {"command": python.command(JUDGE_MODULE), "environment": python.variables}
 
 
 def _run(supervisor: Supervisor, log: LogWriter) -> int:

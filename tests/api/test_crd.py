@@ -11,7 +11,7 @@ from accelbench.api import crd
 from accelbench.api.admission import to_stored
 from accelbench.api.crd import KINDS, CustomResource, NotStructuralError
 from accelbench.api.manifest import RUN
-from accelbench.api.rules import LAPTOP_ONLY, RULES, RULES_KEYWORD
+from accelbench.api.rules import ENVIRONMENTS_ON_LAPTOPS, LAPTOP_ONLY, RULES, RULES_KEYWORD
 from accelbench.api.run import Accelerator, Measurement, RunPolicy
 from api.manifests import GOOD
 from cluster.cluster import Cluster
@@ -98,7 +98,8 @@ def test_every_rule_of_a_schema_is_one_that_python_checks_too() -> None:
     schemas = [schema for kind in KINDS for _, schema in nodes(crd.schema_of(kind))]
     written = [rule["rule"] for schema in schemas for rule in schema.get(RULES_KEYWORD, ())]
     assert set(written) == set(RULES)
-    assert all(("oldSelf" in cel or cel == LAPTOP_ONLY.cel) == (RULES[cel].holds is None) for cel in written)
+    on_laptops = {LAPTOP_ONLY.cel, ENVIRONMENTS_ON_LAPTOPS.cel}
+    assert all(("oldSelf" in cel or cel in on_laptops) == (RULES[cel].holds is None) for cel in written)
 
 
 def test_the_schemas_defaults_are_the_models_own() -> None:

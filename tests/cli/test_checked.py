@@ -108,3 +108,10 @@ def test_where_the_reference_failed_no_variant_is_blamed_for_it() -> None:
     assert checked.conclusion(variants) == "Failed: reference(), jax/jit."
     assert checked.exit_code(variants) is Exit.INVALID_MEASUREMENT
     assert checked.conclusion(checked.checked_variants(failed, LAUNCHES)) == "Failed: pytorch/eager, jax/jit."
+
+
+def test_a_variant_whose_environment_is_broken_is_not_blamed_for_it() -> None:
+    broken = result(*GOOD, failure=Failure(reason="Environment", message="no such file", round=0))
+    variants = checked.checked_variants(broken)
+    assert checked.conclusion(variants) == "Not checked, as the environment cannot be used: pytorch/eager."
+    assert checked.exit_code(variants) is Exit.VARIANT_FAILED

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from accelbench.api.environment import CaseEnvironment
 from accelbench.catalogue import script
 from accelbench.launch.facts import Facts
+from accelbench.launch.record import LaunchRecord
 from accelbench.machine import fingerprint
 from accelbench.workloads import _training, _transformer, freeze_layers, matmul_chain, vit
+from judge.launches import BASELINE, VARIANT, a_case
 from report import sample
 
 CPUINFO = """processor\t: 0
@@ -100,6 +103,10 @@ def test_values_are_short(tmp_path: Path) -> None:
     assert len(found["env.XLA_FLAGS"]) == fingerprint.MAXIMUM_VALUE_CHARACTERS
 
 
+def launch_with_facts(facts: dict[str, Any], variant: str = VARIANT) -> LaunchRecord:
+    return LaunchRecord(variant=variant, round=1, position=0, wall_seconds=1.0, facts=Facts.parse(facts))
+
+
 def test_versions_of_all_launches_stand_side_by_side_where_they_differ() -> None:
     told: list[dict[str, Any]] = [
         {"versions": {"jax": "0.10.2", "numpy": "2.4"}, "device": {"platform": "cpu", "name": "a processor"}},
@@ -107,7 +114,7 @@ def test_versions_of_all_launches_stand_side_by_side_where_they_differ() -> None
         {"versions": "nonsense"},
         {},
     ]
-    assert fingerprint.of_launches(map(Facts.parse, told)) == {
+    assert fingerprint.of_launches(a_case(), map(launch_with_facts, told)) == {
         "device.count": "1",
         "device.name": "a processor",
         "device.platform": "cpu",
@@ -115,6 +122,22 @@ def test_versions_of_all_launches_stand_side_by_side_where_they_differ() -> None
         "version.numpy": "2.3 | 2.4",
         "version.torch": "2.15",
     }
+
+
+def test_versions_in_an_environment_of_its_own_belong_to_the_variant() -> None:
+    own = CaseEnvironment(name="before", interpreter="/before/bin/python", lock_digest="0123456789abcdef")
+    plain = a_case()
+    variants = [each.model_copy(update={"environment": "before"}) for each in plain.variants if each.name == VARIANT]
+    case = plain.model_copy(update={"environments": (own,), "variants": (plain.variants[0], *variants)})
+    launches = [
+        launch_with_facts({"versions": {"jax": "0.9.2"}}, VARIANT),
+        launch_with_facts({"versions": {"torch": "2.15"}}, BASELINE),
+    ]
+    assert fingerprint.of_launches(case, launches) == {
+        f"variant.{VARIANT}.version.jax": "0.9.2",
+        "version.torch": "2.15",
+    }
+    assert fingerprint.of_environments(case) == {f"variant.{VARIANT}.lock": "0123456789abcdef"}
 
 
 def test_the_workloads_source_has_a_digest() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accelbench.api.environment import CaseEnvironment
 from accelbench.api.result import CheckOutcome
 from accelbench.workload import Measure
 from accelbench.workloads.matmul_chain import MatmulChain
@@ -36,6 +37,8 @@ class Defect:
     everywhere: Changes = field(default_factory=dict)
     """What is so in all launches of this experiment, and not wrong by itself."""
     platform: str = "cpu"
+    environment: CaseEnvironment | None = None
+    """That the variant's launches should run in."""
     measurement: Mapping[str, int] = field(default_factory=dict)
     outcome: CheckOutcome = "failed"
     hides: frozenset[str] = frozenset()
@@ -149,6 +152,11 @@ DEFECTS = (
     ),
     Defect("impossible-speed", "our own triad raises", everywhere={"probe": "triad"}, outcome="untested"),
     Defect("impossible-speed", "our own product raises", everywhere={"probe": "product"}, outcome="untested"),
+    Defect(
+        "environment",
+        "it imports another installation's NumPy",
+        environment=CaseEnvironment(name="own", interpreter="/own/bin/python", directories=("/own/lib",)),
+    ),
     Defect("same-inputs", "its machine rounds cosines otherwise", disguise=another_libm),
     Defect("same-protocol", "its workload is another version", disguise=another_version),
     Defect(

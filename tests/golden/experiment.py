@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant
+from accelbench.api.environment import CaseEnvironment
 from accelbench.api.result import CheckOutcome, Result
 from accelbench.delivery.log import Headline, read_log
 from accelbench.launch.record import LaunchRecord
@@ -38,16 +39,20 @@ Around = Callable[[str, int], AbstractContextManager[None]]
 """Where a variant's launch in a round is carried out."""
 
 
-def case(*others: str, platform: str = "cpu", **measurement: int) -> Case:
-    """The baseline and a variant, four products of 8 x 8 matrices a call."""
+def case(*others: str, platform: str = "cpu", environment: CaseEnvironment | None = None, **measurement: int) -> Case:
+    """The baseline and a variant, which should run in `environment`; four products of 8 x 8 matrices a call."""
     measurement = {"rounds_min": 3, "rounds_max": 3, "time_limit_seconds": 10**6, **measurement}
     variants = [BASELINE, *(others or [VARIANT])]
+    own = {VARIANT: environment.name} if environment else {}
     return Case(
         name="golden",
         origin=CaseOrigin(run="golden", series="golden"),
         workload="matmul-chain",
         parameters={"size": 8, "length": 4},
-        variants=tuple(CaseVariant(name=name, use=name if "/" in name else VARIANT) for name in variants),
+        variants=tuple(
+            CaseVariant(name=name, use=name if "/" in name else VARIANT, environment=own.get(name)) for name in variants
+        ),
+        environments=(environment,) if environment else (),
         baseline=BASELINE,
         measurement=CaseMeasurement.model_validate(measurement),
         accelerator=CaseAccelerator(platform=platform),

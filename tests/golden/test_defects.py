@@ -14,7 +14,8 @@ NEEDS_ROUNDS = {"autocorrelated", "unsteady"}
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect.check}: {defect.what}")
 def test_a_defect_is_named_by_its_own_check_and_by_no_other(defect: Defect, tmp_path: Path) -> None:
-    asked = case(platform=defect.platform, **{"rounds_min": 2, "rounds_max": 2, **defect.measurement})
+    rounds = {"rounds_min": 2, "rounds_max": 2}
+    asked = case(platform=defect.platform, environment=defect.environment, **{**rounds, **defect.measurement})
     result = measure(asked, defect.truth, tmp_path, around=defect.around)
     found = outcomes(result)
     assert found[defect.check, VARIANT] == defect.outcome, result.certificate

@@ -26,6 +26,7 @@ DIFFERENT = {
     "its driver": ({"fingerprint": {"device.driver": "580"}}, {"fingerprint": {"device.driver": "590"}}, "versions"),
     "processors": ({}, {"fingerprint": {"cpusUsed": "1"}}, "limits"),
     "a framework": ({}, {"fingerprint": {"version.jax": "0.11"}}, "versions"),
+    "an environment": ({"fingerprint": {"variant.a.lock": "1"}}, {"fingerprint": {"variant.a.lock": "2"}}, "variants"),
     "a variable that is set": ({}, {"fingerprint": {"env.XLA_FLAGS": "--x"}}, "environment"),
 }  # fmt: skip
 
@@ -73,6 +74,17 @@ def test_a_variant_with_another_option_is_another_variant() -> None:
 
     found = compare(Side("A", (with_option("a"),)), Side("B", (with_option("b"),)))
     assert [each.name for each in found.refused] == ["variant.jax/jit"]
+
+
+def test_a_variant_in_an_environment_of_its_own_is_another_variant_whatever_the_environment_is_called() -> None:
+    def in_environment(name: str | None) -> Side:
+        case = run().case
+        variants = (case.variants[0], CaseVariant(name="jax/jit", use="jax/jit", environment=name))
+        return Side("A", (run(case=case.model_copy(update={"variants": variants})),))
+
+    [refused] = compare(in_environment(None), in_environment("before")).refused
+    assert (refused.name, refused.group) == ("variant.jax/jit", "variants")
+    assert compare(in_environment("before"), in_environment("old")).refused == ()
 
 
 def test_times_of_different_protocols_are_never_compared_whoever_insists() -> None:

@@ -56,6 +56,15 @@ def test_a_file_that_only_a_laptop_has_is_refused_with_what_to_do_where_an_older
     assert "spec.workload.script.file: file works only on a laptop" in refused.message
 
 
+def test_environments_are_refused_where_an_older_crd_lets_them_pass() -> None:
+    environments = [{"name": "before", "requirements": ["jax==0.9.2"]}]
+    variants = [{"use": "jax/jit"}, {"use": "jax/jit", "name": "before", "environment": "before"}]
+    refused = accept(run_manifest(environments=environments, variants=variants), Profiles(), IMAGE)
+
+    assert isinstance(refused, Refused)
+    assert "spec.environments: environments work only on a laptop" in refused.message
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

@@ -31,6 +31,7 @@ ELSEWHERE: dict[str, str] = {
     "docs/operations/gitops.md": "tests/gitops/test_page.py",
     "docs/operations/pools.md": "tests/cli/test_profiles.py, on these very nodes",
     "docs/tutorials/targets.md": "tests/targets/test_page.py; pip install as in docs/tutorials/laptop.md",
+    "docs/tutorials/environments.md": "tests/cli/test_environments.py; nightly with releases of JAX from a registry",
     "docs/tutorials/functions.md": "tests/tutorials",
     "docs/tutorials/add-a-workload.md": "tests/tutorials; in a cluster tests/e2e/test_own_script.py",
 }

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from accelbench.api.environment import CaseEnvironment
 from accelbench.api.manifest import load_manifests
 from accelbench.local.manifests import read
 from accelbench.plan.cases import plan_cases
@@ -35,6 +36,32 @@ def test_the_command_of_a_single_result_measures_its_case() -> None:
     [again] = plan_cases(run, "cpu")
     for field in ("workload", "parameters", "variants", "baseline", "measurement", "accelerator"):
         assert getattr(again, field) == getattr(case, field)
+
+
+def test_the_command_of_a_result_asks_for_the_versions_of_its_environments() -> None:
+    locked = CaseEnvironment(
+        name="before",
+        requirements=("jax<0.10",),
+        python="3.11",
+        interpreter="/cache/venv/bin/python",
+        packages={"jax": "0.9.2", "numpy": "2.4.6"},
+    )
+    own = CaseEnvironment(
+        name="own", python="/own/bin/python", interpreter="/own/bin/python", packages={"jax": "0.10.2"}
+    )
+    plain = sample.case()
+    first, *others = plain.variants
+    variants = (
+        *(first.model_copy(update={"name": name, "environment": name}) for name in ("before", "own")),
+        first,
+        *others,
+    )
+    case = plain.model_copy(update={"environments": (locked, own), "variants": variants})
+    [run] = load_manifests(piped(reproduce.command(reproduce.manifest_of_case(case))), "again")
+    again, again_own = run.spec.environments
+    assert (again.requirements, again.python) == (("jax==0.9.2", "numpy==2.4.6"), "3.11")
+    assert (again_own.requirements, again_own.python) == ((), "/own/bin/python")
+    assert [variant.environment for variant in run.spec.variants[:3]] == ["before", "own", None]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from accelbench.api.environment import CaseEnvironment
 from accelbench.api.result import MAXIMUM_BYTES, Result, VariantResult
 from accelbench.api.run import MAXIMUM_ROUNDS, MAXIMUM_VARIANTS
 from accelbench_runner.supervisor.assemble import limit_size
@@ -35,6 +36,18 @@ def test_a_larger_result_loses_the_quantiles_of_each_launch_and_nothing_else() -
         update={"variants": tuple(without_quantiles(result.variants)), "notes": limited.notes}
     )
     assert len(limited.notes) == len(result.notes) + 1
+
+
+def test_a_larger_result_loses_the_packages_of_environments_first() -> None:
+    result = result_of(MAXIMUM_VARIANTS, MAXIMUM_ROUNDS)
+    packages = {f"package-{number}": "1.2.3" for number in range(4000)}
+    environment = CaseEnvironment(name="own", interpreter="/own/bin/python", packages=packages, lock_digest="0a1b")
+    large = result.model_copy(update={"case": result.case.model_copy(update={"environments": (environment,)})})
+    assert size(large) > MAXIMUM_BYTES
+    limited = limit_size(large)
+    assert size(limited) <= MAXIMUM_BYTES
+    assert limited.case.environments == (environment.model_copy(update={"packages": {}}),)
+    assert limited.variants == result.variants
 
 
 def test_a_result_with_long_readings_loses_their_ends_as_well() -> None:

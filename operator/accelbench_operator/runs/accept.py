@@ -15,12 +15,11 @@ from accelbench.api.case import OVERTIME_SECONDS, Case, ConfigMapKey
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
-from accelbench.api.rules import LAPTOP_ONLY
 from accelbench.api.run import DEFAULT_CLASS, BenchmarkRun, RunPolicy, UsedRunner
 from accelbench.catalogue import workload_checks
 from accelbench.machine import memory
 from accelbench.plan.cases import TooManyCasesError, case_names, plan_case, with_target
-from accelbench.plan.problems import check_platform, check_run, check_targets
+from accelbench.plan.problems import check_platform, check_run, check_targets, laptop_only_problems
 from accelbench.problem import Problem
 from accelbench_operator.runs.job import SCRIPT_DIRECTORY, WORK_DIRECTORY, memory_limit, pod_deadline_seconds, script_of
 
@@ -217,7 +216,7 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
         platform = platforms.find(profile.platform)
         problems = (
             *_namespace_problems(run, profile),
-            *_local_file_problems(run),
+            *laptop_only_problems(run),
             *check_platform(run_with_target, platform),
             *check_targets(run_with_target, profile),
             *_pod_template_problems(run, profile),
@@ -250,14 +249,6 @@ def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem
             f"{profile.name} is for runs in {admitted}, but this run is in {namespace}; ask whoever runs the operator"
         )
         yield Problem("spec.accelerator.profile", message)
-
-
-def _local_file_problems(run: BenchmarkRun) -> Iterator[Problem]:
-    """Yield a problem if the run's script is a local file, which a cluster cannot read."""
-    script = run.spec.workload.script
-    # The CRD of this release refuses a local file; that of another release may not.
-    if script and script.file:
-        yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
 
 
 def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:

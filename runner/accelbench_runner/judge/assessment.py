@@ -14,7 +14,7 @@ from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, OutlierCounts, Quarantined, Spread
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
-from accelbench.launch.record import LaunchRecord, ParityReading
+from accelbench.launch.record import BEFORE_ROUNDS, LaunchRecord, ParityReading
 from accelbench.stats.independence import effective_size
 from accelbench.stats.interval import Interval, student_interval
 from accelbench.stats.spread import between_launch_share, find_outliers, total
@@ -92,7 +92,7 @@ def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[st
     `parity` has the comparisons of the newest round's outputs with the reference, by `ROUND/VARIANT`.
     """
     successful = tuple(launch for launch in launches if launch.failure is None)
-    rounds = len({launch.round for launch in launches})
+    rounds = len({launch.round for launch in launches} - {BEFORE_ROUNDS})
     return Assessment(
         parity=parity,
         certificate=certify(Evidence(case=case, launches=successful), timed=False),

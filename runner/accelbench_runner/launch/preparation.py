@@ -10,7 +10,7 @@ from typing import Any
 from accelbench import catalogue, frameworks
 from accelbench.catalogue import inputs, workload_checks
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
-from accelbench.launch.facts import WorkingSet
+from accelbench.launch.facts import ImportedPackage, WorkingSet
 from accelbench.workload import Arrays, Program
 from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, Targets, UnsupportedError
 from accelbench_runner.frameworks.build import build_program
@@ -182,6 +182,19 @@ def versions_of(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
 
     packages = {package_of(library): _version_of(library) for library in sorted(libraries)}
     return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions(), **packages}
+
+
+def imported_packages(task: Task) -> dict[str, ImportedPackage]:
+    """Return the version and the file of NumPy, of the framework, and of its libraries, as far as they are imported."""
+    framework = frameworks.find(task.kind.framework)
+    names = {"numpy", framework.package, *framework.own, *task.libraries}
+    imported = {name: sys.modules[name] for name in sorted(names & sys.modules.keys())}
+    return {
+        name: ImportedPackage(
+            version=str(getattr(module, "__version__", "")), file=getattr(module, "__file__", "") or ""
+        )
+        for name, module in imported.items()
+    }
 
 
 def _version_of(library: str) -> str:

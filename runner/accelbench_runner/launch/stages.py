@@ -31,7 +31,13 @@ from accelbench_runner.frameworks.adapter import Adapter, export_numbers
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks, dependence, formula, limits, meddling, observe
 from accelbench_runner.launch.compilation import Compilation
-from accelbench_runner.launch.preparation import import_framework, make_first_call, set_up, versions_of
+from accelbench_runner.launch.preparation import (
+    import_framework,
+    imported_packages,
+    make_first_call,
+    set_up,
+    versions_of,
+)
 from accelbench_runner.launch.reporter import Reporter, describe_failure, ensure_formattable, read_fact
 from accelbench_runner.launch.task import Machine, Task
 from accelbench_runner.launch.timing import Inspect, Timing
@@ -130,6 +136,7 @@ class Launch:
         A probe that crashes the process later does not undo the measurement.
         """
         self._reporter.send_facts(
+            imported=lambda: imported_packages(self._task),
             precision=adapter.precision,
             gradients=lambda: Gradients(
                 wanted=self._task.measure.differentiates,

@@ -90,9 +90,7 @@ class Task:
     @property
     def libraries(self) -> Sequence[str]:
         """Return the modules that the program imports in addition to its framework."""
-        libraries = self.workload.libraries
-        names = dict.fromkeys((self.kind.framework, self.kind.method))  # often both are the same
-        return tuple(library for name in names for library in libraries.get(name, ()))
+        return self.workload.libraries_of(self.kind)
 
     @property
     def timed(self) -> bool:

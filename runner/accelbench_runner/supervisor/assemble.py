@@ -110,7 +110,11 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         observations=_observations(case, launches),
         compiled=_compiled_variants(case, launches),
         certificate=assessment.certificate if assessment else Certificate(),
-        fingerprint={**timing.host, **fingerprint.of_launches(launch.facts for launch in launches)},
+        fingerprint={
+            **timing.host,
+            **fingerprint.of_launches(case, launches),
+            **fingerprint.of_environments(case),
+        },
         overhead=_time_spent([*launches, *timing.discarded], timing),
         notes=tuple(_notes(case, launches, timing)),
     )
@@ -120,20 +124,23 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
 def limit_size(result: Result) -> Result:
     """Return `result`, made smaller if its JSON exceeds `MAXIMUM_BYTES`.
 
-    First the spread inside each launch is left out, then the ends of long texts. Raises ValueError if the result is
-    still too large.
+    First the packages of environments are left out, then the spread inside each launch, then the ends of long texts.
+    Raises ValueError if the result is still too large.
     """
     size = _size_bytes(result)
     smaller, left_out = result, ""  # `left_out` is a note on everything that was left out
     for shrink, loss in (
+        (_without_packages, "the packages of environments"),
         (_without_launch_quantiles, "the spread inside each launch"),
         (_with_short_texts, "the ends of long texts"),
     ):
         if size <= MAXIMUM_BYTES:
             break
-        left_out = f"{left_out}; {loss}" if left_out else f"left out, to fit {MAXIMUM_BYTES // 1024} KiB: {loss}"
-        smaller = shrink(smaller).model_copy(update={"notes": (*result.notes, left_out)})
-        size = _size_bytes(smaller)
+        shrunk = shrink(smaller)
+        if shrunk != smaller:
+            left_out = f"{left_out}; {loss}" if left_out else f"left out, to fit {MAXIMUM_BYTES // 1024} KiB: {loss}"
+            smaller = shrunk.model_copy(update={"notes": (*result.notes, left_out)})
+            size = _size_bytes(smaller)
     if size > MAXIMUM_BYTES:
         raise ValueError(
             f"the result takes {size} bytes, and {MAXIMUM_BYTES} are the limit: compare fewer variants, or lower "
@@ -145,6 +152,12 @@ def limit_size(result: Result) -> Result:
 def _size_bytes(result: Result) -> int:
     """Return the size of the result as a JSON document."""
     return len(result.to_json().encode())
+
+
+def _without_packages(result: Result) -> Result:
+    """Return the result without the list of packages of each environment; their digest stays."""
+    environments = (each.model_copy(update={"packages": {}}) for each in result.case.environments)
+    return result.model_copy(update={"case": result.case.model_copy(update={"environments": tuple(environments)})})
 
 
 def _without_launch_quantiles(result: Result) -> Result:

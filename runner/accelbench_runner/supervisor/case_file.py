@@ -62,10 +62,18 @@ def _problems(case: Case) -> Iterator[str]:
         memory_problem = _memory_problem(case, workload, parameters)
         if memory_problem:
             yield memory_problem
+    yield from _variant_problems(case, workload)
+
+
+def _variant_problems(case: Case, workload: Workload) -> Iterator[str]:
+    """Yield a problem for each variant that the workload does not have, or whose environment the case does not have."""
     workload_variants = workload.variants()
+    environments = [environment.name for environment in case.environments]
     for variant in case.variants:
         if variant.use not in workload_variants:
             yield f"{variant.name}: {describe_unknown('variant', variant.use, workload_variants)}"
+        if variant.environment is not None and variant.environment not in environments:
+            yield f"{variant.name}: {describe_unknown('environment', variant.environment, environments)}"
 
 
 def _memory_problem(case: Case, workload: Workload, parameters: Any) -> str | None:

@@ -64,6 +64,8 @@ class Supervisor:
     interruption: Interruption
     directory: Path
     host: Mapping[str, str]
+    unusable: Mapping[str, Failure] = field(default_factory=dict)
+    """Why a variant's environment cannot be used, by the variant's name: it is not launched."""
     compares: bool = True
     """False: each variant is observed, checked or compiled by itself."""
     clock: Callable[[], float] = time.monotonic
@@ -94,6 +96,7 @@ class Supervisor:
 
         Raises JudgeError, JudgeKilledError, ProbeError and UnkillableError.
         """
+        self._record_unusable()
         round_number = 0
         stop_reason = self._stop_reason()
         while stop_reason is None:
@@ -106,6 +109,24 @@ class Supervisor:
         message = f"interrupted by {signal.name}" if signal and stop_reason == StopReason.INTERRUPTED else ""
         self._write_termination_message("finished", message=message)
         return result
+
+    def _record_unusable(self) -> None:
+        """Record the failure of each variant that cannot be launched; the others are measured without it."""
+        for position, (variant, failure) in enumerate(self.unusable.items()):
+            record = LaunchRecord(
+                variant=variant, round=failure.round, position=position, wall_seconds=0.0, failure=failure
+            )
+            self._failed[variant] = failure
+            self._launches.append(record)
+            self.log.document("launch", f"{record.round}/{variant}", record.to_json())
+            self.log.event(
+                LaunchFinished(
+                    variant=variant,
+                    round=record.round,
+                    failure=failure.reason,
+                    wall_seconds=decimal_string(record.wall_seconds),
+                )
+            )
 
     def give_up(self, error: str) -> None:
         """End the case with an error: write what was measured as a checkpoint, and `error` as termination message."""

@@ -12,7 +12,8 @@ from accelbench.api.result import Certificate
 from accelbench.launch.record import LaunchRecord
 from accelbench_runner.answers import read_answer
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
-from accelbench_runner.supervisor.children import Channel, ChildExit, Interruption, run_child
+from accelbench_runner.supervisor.children import ChildExit, Interruption, run_child
+from accelbench_runner.supervisor.listener import OutputListener
 from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder
 from accelbench_runner.supervisor.outcome import crash_location
 
@@ -20,8 +21,6 @@ MAXIMUM_ASSESSMENT_BYTES = 4 * 1024 * 1024
 THREADS_THAT_SLEEP = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0", "OPENBLAS_THREAD_TIMEOUT": "4"}
 """Let threads sleep while they wait: on a busy machine, threads that spin keep those from running that they wait for.
 The judge is not timed."""
-TAIL_BYTES = 64 * 1024
-"""Bytes of standard error to keep, as of a launch: faulthandler writes the stacks of all threads."""
 
 
 class JudgeError(Exception):
@@ -40,33 +39,6 @@ class _LateError(_NoAnswerError):
     """Report that the judge was stopped at its limit."""
 
 
-class _JudgeListener:
-    """Forward what the judge prints to the log, and limit how long it runs."""
-
-    def __init__(self, forward: OutputForwarder, limit_seconds: float) -> None:
-        """Prepare to pass the judge's output to `forward`, and to stop the judge after `limit_seconds`."""
-        self.stderr_tail = b""
-        self._forward = forward
-        self._limit_seconds = limit_seconds
-
-    def received(self, channel: Channel, data: bytes) -> None:
-        """Forward what the judge printed to the log, and keep the end of its standard error."""
-        if channel == "stderr":
-            self.stderr_tail = (self.stderr_tail + data)[-TAIL_BYTES:]
-        self._forward(channel, data)
-
-    def closed(self, channel: Channel) -> None:
-        """Do nothing: the answer is read after the judge has ended."""
-
-    def grace_seconds(self) -> float | None:
-        """Return None: only the limit applies."""
-        return None
-
-    def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the judge's limit."""
-        return self._limit_seconds - elapsed
-
-
 @dataclass
 class Judge:
     """Start the judge, and read its answer."""
@@ -80,7 +52,7 @@ class Judge:
     unseen_seed: int
     timed: bool = True
 
-    _without_reference: dict[str, str] = field(default_factory=dict)
+    without_reference: dict[str, str] = field(default_factory=dict)
     """Fields of a request that say why there is no reference, once a judge ended, or was late, before it had one."""
 
     def assess(
@@ -99,19 +71,19 @@ class Judge:
             answer=str(self.directory / "answer.json"),
             unseen_seed=self.unseen_seed,
             timed=self.timed,
-            **self._without_reference,
+            **self.without_reference,
         )
         try:
             return self._ask(request, limit_seconds)
         except _NoAnswerError as error:
             # The judge survives exceptions. So the workload's reference() may have ended the process, or taken too
             # long: ask once more without the reference.
-            if not self._without_reference:
+            if not self.without_reference:
                 if isinstance(error, _LateError):  # on a busy machine this is no fault of the reference
-                    self._without_reference = {"reference_delay": f"the process that computes the reference {error}"}
+                    self.without_reference = {"reference_delay": f"the process that computes the reference {error}"}
                 else:
-                    self._without_reference = {"reference_problem": f"the process that computed it {error}"}
-                request = request.model_copy(update=self._without_reference)
+                    self.without_reference = {"reference_problem": f"the process that computed it {error}"}
+                request = request.model_copy(update=self.without_reference)
                 with contextlib.suppress(_NoAnswerError):
                     return self._ask(request, limit_seconds)
             raise JudgeError(f"the judge {error}") from error
@@ -126,7 +98,7 @@ class Judge:
         request_file.write_text(request.to_json())
         answer_file.unlink(missing_ok=True)
         forward = OutputForwarder(self.log, "judge")
-        listener = _JudgeListener(forward, limit_seconds)
+        listener = OutputListener(forward, limit_seconds)
         child_exit = run_child(
             self.command,
             request=request_file,

@@ -15,6 +15,7 @@ from accelbench.machine import memory
 from accelbench_runner.protocol import LaunchRequest, NeedsGradients, Purpose
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS, Allowance, Limit
 from accelbench_runner.supervisor.children import ChildExit, Interruption, UnkillableError, run_child
+from accelbench_runner.supervisor.environments import LAUNCH_MODULE, Python
 from accelbench_runner.supervisor.listener import Forward, LaunchListener, describe_probe
 from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpret, running_probe
 from accelbench_runner.supervisor.processors import CpuUse
@@ -42,6 +43,7 @@ class Launcher:
     case: Case
     command: Sequence[str]
     environment: Mapping[str, str]
+    """Environment variables of launches, but for variants in `pythons`."""
     threads: int
     interruption: Interruption
     unseen_seed: int
@@ -50,6 +52,8 @@ class Launcher:
     purpose: Purpose = "measure"
     memory_bytes: int | None = None
     """Limit of a launch's data; None: no limit."""
+    pythons: Mapping[str, Python] = field(default_factory=dict)
+    """The Python of each variant that has an environment of its own; the others run `command`."""
     computing_gradients: set[str] = field(default_factory=set)
     """Variants that needed autograd in an earlier launch, although the workload does not declare it."""
 
@@ -176,12 +180,13 @@ class Launcher:
         directory = Path(request.directory)
         request_file = directory / "request.json"
         request_file.write_text(request.model_copy(update={"descriptor": write_end}).to_json())
+        python = self.pythons.get(request.variant)
         memory_before = MemoryEvents.read()
         try:
             child_exit = run_child(
-                self.command,
+                python.command(LAUNCH_MODULE) if python else self.command,
                 request=request_file,
-                environment={**self.environment, **launch_environment(directory)},
+                environment={**(python.variables if python else self.environment), **launch_environment(directory)},
                 listener=listener,
                 interruption=self.interruption,
                 messages=(read_end, write_end),

@@ -170,6 +170,34 @@ class LaunchListener:
             self.unchecked[name] = f"{describe_probe(name)} raised {problem}"
 
 
+class OutputListener:
+    """Pass on what a child prints, and limit how long it runs; its answer is read from a file after its end."""
+
+    def __init__(self, forward: Forward, limit_seconds: float) -> None:
+        """Prepare to pass the child's output to `forward`, and to stop the child after `limit_seconds`."""
+        self.stderr_tail = b""
+        """The end of standard error, where faulthandler reports a crash."""
+        self._forward = forward
+        self._limit_seconds = limit_seconds
+
+    def received(self, channel: Channel, data: bytes) -> None:
+        """Forward what the child printed to the log, and keep the end of its standard error."""
+        if channel == "stderr":
+            self.stderr_tail = (self.stderr_tail + data)[-TAIL_BYTES:]
+        self._forward(channel, data)
+
+    def closed(self, channel: Channel) -> None:
+        """Do nothing: the child may close its output and live on."""
+
+    def grace_seconds(self) -> float | None:
+        """Return None: only the limit applies."""
+        return None
+
+    def seconds_left(self, elapsed: float) -> float:
+        """Return the seconds until the child's limit."""
+        return self._limit_seconds - elapsed
+
+
 def describe_probe(probe: Probe) -> str:
     """Return the probe's name as messages show it."""
     return f"accelbench's own probe `{probe}`"

@@ -182,7 +182,7 @@ def _failure(  # noqa: PLR0911 - one return for each reason
         return failure(FailureReason.INVALID_OUTPUT, listener.protocol_error)
     if child_exit.killed_for == "did-not-exit":
         return failure(FailureReason.INVALID_OUTPUT, "it closed its pipe without an answer and did not end")
-    last_line = _last_line(listener.stderr_tail)
+    last_line = find_last_line(listener.stderr_tail)
     error = f": {last_line}" if last_line else ""
     if child_exit.status < 0:
         return failure(*_describe_crash(listener, child_exit, request, error))
@@ -233,7 +233,7 @@ def _message_with_trace(failed: Failed) -> str:
     return f"{shorten(failed.message, MAXIMUM_FAILURE_CHARACTERS - len(trace))}{trace}"
 
 
-def _last_line(output: bytes) -> str:
+def find_last_line(output: bytes) -> str:
     """Return the last line of `output` that is not blank; empty if there is none."""
     lines = output.decode(errors="replace").strip().splitlines()
     return lines[-1].strip() if lines else ""

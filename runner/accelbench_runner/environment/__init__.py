@@ -1,0 +1,1 @@
+"""The process that examines an environment before the first round."""
