@@ -5,7 +5,8 @@
 #   buildah build --target runner --build-arg EXTRAS=cuda --tag accelbench-runner .
 #
 # EXTRAS: which of accelbench's extras the runner has beside both frameworks. `targets-tpu` brings libtpu, with which JAX
-# compiles for TPUs and runs on them; it exists for x86-64 alone.
+# compiles for TPUs and runs on them; it exists for x86-64 alone. `scientific`, `keras` and `quantization` bring libraries
+# that some workloads compare.
 #
 # Python 3.11: the oldest that is supported, the one that constraints.txt is resolved for and that every test runs on,
 # so that what is measured in a pod is what is measured on a laptop, version for version.
