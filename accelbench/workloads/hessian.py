@@ -127,6 +127,21 @@ class Hessian(Workload):
 
         return placed.as_written(_program(arrays, tools, derivative))
 
+    @variant("pytorch/create-graph-batched")
+    def create_graph_batched(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Differentiate by autograd with create_graph=True, then for all rows at once by is_grads_batched=True."""
+        import torch
+
+        def derivative(x: Any, a: Any, v: Any) -> Any:
+            x = x.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(_torch_function(a, x), x, create_graph=True)
+            if parameters.of == "product":
+                return torch.autograd.grad(gradient, x, v)[0]
+            identity = torch.eye(len(x), dtype=x.dtype, device=x.device)
+            return torch.autograd.grad(gradient, x, identity, is_grads_batched=True)[0]
+
+        return placed.as_written(_program(arrays, tools, derivative))
+
     @variant("pytorch/functional")
     def functional(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use torch.autograd.functional.hessian, or its hvp for a product, eagerly."""

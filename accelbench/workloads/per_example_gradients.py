@@ -70,7 +70,9 @@ class PerExampleGradients(Workload):
         import numpy as np
 
         del parameters, units
-        return _by_name(_chain_rule(np.tanh, _as_layers(arrays.state), **arrays.batches[0]))
+        batch = arrays.batches[0]
+        layers = _chain_rule(np.tanh, _outer_products, _as_layers(arrays.state), batch["inputs"], batch["targets"])
+        return _by_name(layers)
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
         """Count the chain rule by hand; weights and examples are read, and every example's gradients are written.
@@ -99,7 +101,7 @@ class PerExampleGradients(Workload):
         import jax.numpy as jnp
 
         del parameters
-        return placed.jitted(_program(arrays, tools, partial(_chain_rule, jnp.tanh)))
+        return placed.jitted(_program(arrays, tools, partial(_chain_rule, jnp.tanh, _outer_products)))
 
     @variant("jax/loop")
     def jax_loop(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -132,7 +134,7 @@ class PerExampleGradients(Workload):
         import torch
 
         del parameters
-        return placed.as_written(_program(arrays, tools, partial(_chain_rule, torch.tanh)))
+        return placed.as_written(_program(arrays, tools, partial(_chain_rule, torch.tanh, _torch_outer_products)))
 
     @variant("pytorch/outer-products")
     def outer_products(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -150,7 +152,7 @@ class PerExampleGradients(Workload):
                 x = torch.tanh(kept_outputs[-1])
             loss = ((kept_outputs[-1] - targets) ** 2).sum()
             d_outputs = torch.autograd.grad(loss, kept_outputs)
-            return [(torch.einsum("bi,bo->bio", x, d), d) for x, d in zip(kept_inputs, d_outputs, strict=True)]
+            return [(_torch_outer_products(x, d), d) for x, d in zip(kept_inputs, d_outputs, strict=True)]
 
         return placed.as_written(_program(arrays, tools, gradients_of))
 
@@ -198,7 +200,21 @@ def _loss(tanh: Callable[[Any], Any], layers: Layers, x: Any, y: Any) -> Any:
     return ((x @ weights + biases - y) ** 2).sum()
 
 
-def _chain_rule(tanh: Callable[[Any], Any], layers: Layers, inputs: Any, targets: Any) -> Layers:
+def _outer_products(x: Any, y: Any) -> Any:
+    """Return the outer product of x[i] and y[i] for each i, in JAX and NumPy."""
+    return x[:, :, None] * y[:, None, :]
+
+
+def _torch_outer_products(x: Any, y: Any) -> Any:
+    """Return the outer product of x[i] and y[i] for each i, in PyTorch, whose einsum is faster than multiplication."""
+    import torch
+
+    return torch.einsum("bi,bo->bio", x, y)
+
+
+def _chain_rule(
+    tanh: Callable[[Any], Any], outer: Callable[[Any, Any], Any], layers: Layers, inputs: Any, targets: Any
+) -> Layers:
     """Return the gradients of all examples by hand, in any framework: inputs (batch, in) times gradients (batch, out).
 
     Written for the whole batch: every product is of matrices, and only the outer products have an axis more.
@@ -211,7 +227,7 @@ def _chain_rule(tanh: Callable[[Any], Any], layers: Layers, inputs: Any, targets
     gradients: Layers = []
     for index in reversed(range(len(layers))):
         x = activations[index]
-        gradients.insert(0, (x[:, :, None] * d_outputs[:, None, :], d_outputs))
+        gradients.insert(0, (outer(x, d_outputs), d_outputs))
         if index > 0:  # nothing needs the gradient of the network's inputs
             weights, _biases = layers[index]
             d_outputs = (d_outputs @ weights.T) * (1 - x**2)  # x is the tanh of the outputs of the layer below
