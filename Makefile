@@ -148,9 +148,10 @@ drift: wheel ## Generated files are what their sources say
 	$(BIN)/python charts/build.py --check
 	$(BIN)/python docs/site/build.py
 	@mkdir -p build/claims
-	$(CLAIMS) build/claims/pictures > build/claims/claims.md
+	$(CLAIMS) build/claims/pictures --pages build/claims/pages > build/claims/claims.md
 	@$(VISIT) $(BIN)/python -m gpu_visit.page --check
-	diff docs/claims.md build/claims/claims.md && diff -r docs/results/claims/pictures build/claims/pictures
+	diff docs/claims.md build/claims/claims.md && diff -r docs/claims build/claims/pages
+	diff -r docs/results/claims/pictures build/claims/pictures
 
 .PHONY: docs
 docs: wheel ## The site from docs/, in build/site/html; a broken link or anchor fails it
@@ -163,7 +164,7 @@ generate: prepare ## Write the generated files: CRDs, dashboards, the reference,
 	$(BIN)/python docs/reference/build.py
 	$(BIN)/python charts/build.py
 	@$(VISIT) $(BIN)/python -m gpu_visit.page
-	$(CLAIMS) docs/results/claims/pictures > build/claims.md && mv build/claims.md docs/claims.md
+	$(CLAIMS) docs/results/claims/pictures --pages docs/claims > build/claims.md && mv build/claims.md docs/claims.md
 	@PYTHONPATH=tests $(BIN)/python -m chart.kustomize
 
 .PHONY: constraints

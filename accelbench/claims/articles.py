@@ -33,11 +33,19 @@ class Mistake(Document):
     shown: str
 
 
+class Topic(Document):
+    """Name a section of the page, and its rows in order."""
+
+    title: str
+    rows: tuple[int, ...]
+
+
 class Articles(Document):
-    """Hold all articles and their mistakes."""
+    """Hold all articles and their mistakes, and the order of the page."""
 
     chosen: str
     """How the claims were chosen, as a paragraph."""
+    topics: tuple[Topic, ...]
     articles: tuple[Article, ...]
     mistakes: tuple[Mistake, ...]
 

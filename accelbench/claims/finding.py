@@ -13,3 +13,5 @@ class ClaimFinding:
     sentence: str
     sound: bool = False
     """True if the outcome comes from a valid and complete measurement."""
+    excludes_figure: bool = False
+    """True if the article gives a figure, and the measured interval does not contain it."""

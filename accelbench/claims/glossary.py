@@ -1,14 +1,10 @@
-"""Explain the page's terms: compilers, metrics, and workloads with their parameters and observations. Pure."""
+"""Write the page that explains the terms and metrics of the other pages. Pure."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from accelbench import catalogue
 from accelbench.api.number_registry import NUMBERS
-from accelbench.api.result import Result
-from accelbench.catalogue.observations import STANDARD
 from accelbench.claims.settle import SettledClaim
-from accelbench.report.markdown import escape, markdown_table
+from accelbench.report.markdown import escape
 
 TERMS = {
     "eager": "PyTorch by default: every operation runs when Python reaches it.",
@@ -21,8 +17,8 @@ TERMS = {
     "is so on CPUs alone. On GPUs since Ampere, JAX multiplies float32 in TF32. PyTorch does so in cuDNN's "
     "convolutions, and not in matrix products. On TPUs, JAX multiplies float32 as bfloat16. That can decide which of "
     "the two is faster.",
-    "variant": "One of the programs that compute the same thing, such as jax/jit. [The end of the page](#workloads) "
-    "says what each of them is.",
+    "variant": "One of the programs that compute the same thing, such as jax/jit. [The list of "
+    "workloads](../reference/workloads.md) says what each of them is.",
     "manifest": "The file that says what is measured: a workload, its variants, and how precisely.",
     "launch": "A new process that measures one variant.",
     "round": "One launch of every variant, in turn.",
@@ -31,9 +27,19 @@ TERMS = {
     "against": "How the variant compares with the baseline that the column names. If it is 1.9 times as fast as the "
     "baseline, it takes 1/1.9 of the baseline's time.",
     "(1.6 to 2.2)": "The interval in which a ratio lies. The confidence of 95 % is for all ratios of the run together.",
-    "no difference found": "1 lies inside the interval. The width says how large a difference it could hide.",
-    "first call": "How long compiling and the first call take together, in a new process. The column `time` is of all "
-    "later calls.",
+    "within 3 %": "1 lies inside the interval, and neither end is further from 1 than that; at most 10 % are named so.",
+    "unknown (0.1 to 7.4)": "1 lies inside the interval, which reaches further: either of the two may be faster.",
+    "or wider": "Some launches were far from the others, so the interval may be too narrow: instead of 95 % it may "
+    "cover 24 to 75 %. It decides nothing unless every round agrees.",
+    "first call": "How long compiling and the first call take together, in a new process whose caches on disk are "
+    "empty. The column `time` is of all later calls.",
+    "cached": "The same in a process that finds compiled programs in a cache on disk. PyTorch has such a cache by "
+    "default; JAX has one if jax_compilation_cache_dir is set.",
+    "by program": "The verdict follows from compiled programs alone. They were not tuned, and nothing was measured.",
+    "bounds": "What confirms or refutes a row. The commit first wrote them: before any result of the row, after an "
+    "earlier result but before the one that decides, or after that.",
+    "range": "Of compile times and first calls there is only the range of their launches. It decides if chance would "
+    "place so many launches on one side of the bound in at most 1 of 20 cases.",
     "memory": "The most memory at once. On a GPU: of arrays. On a CPU: of the process while it ran the steps, above "
     "its level before it set them up. What Python imports meanwhile is part of it: torch.optim brings about 90 MB.",
     "power": "Mean power of the GPU while a launch's steps ran, by its own counter: the median over launches.",
@@ -52,7 +58,12 @@ TERMS = {
 }
 
 
-def list_terms(settled_claims: Sequence[SettledClaim]) -> str:
+def page(settled_claims: Sequence[SettledClaim]) -> str:
+    """Return the page as Markdown."""
+    return f"# Claims: words\n\n{_list_terms(settled_claims)}\n"
+
+
+def _list_terms(settled_claims: Sequence[SettledClaim]) -> str:
     """Return a Markdown list that explains the terms and metrics of these claims."""
     metrics: set[str | None] = set()
     for settled_claim in settled_claims:
@@ -63,25 +74,3 @@ def list_terms(settled_claims: Sequence[SettledClaim]) -> str:
     meanings = list(TERMS.items())
     meanings += [(metric, escape(NUMBERS[metric].meaning)) for metric in sorted(filter(None, metrics))]
     return "\n".join(f"- **{term}**: {meaning}" for term, meaning in meanings)
-
-
-def workloads_table(results: Iterable[Result]) -> str:
-    """Return a table that explains the measured workloads, their variants, parameters and observations."""
-    variants_by_workload: defaultdict[str, set[str]] = defaultdict(set)
-    for result in results:
-        variants_by_workload[result.case.workload].update(variant.name for variant in result.variants)
-    rows = []
-    for workload_name in sorted(variants_by_workload.keys() & set(catalogue.names())):
-        workload = catalogue.find(workload_name)
-        first_paragraph = (workload.__doc__ or "").strip().partition("\n\n")[0]
-        rows.append((workload_name, "", " ".join(first_paragraph.split())))
-        for variant_name, variant in workload.variants().items():
-            if variant_name in variants_by_workload[workload_name] and variant.summary:
-                rows.append((workload_name, variant_name, variant.summary))
-        for parameter, field in workload.Parameters.model_fields.items():
-            rows.append((workload_name, parameter, field.description or ""))
-        for observation, meaning in workload.observes.items():
-            rows.append((workload_name, observation, meaning))
-    for observation, meaning in STANDARD.items():
-        rows.append(("all that are observed", observation, meaning))
-    return markdown_table(("workload", "name", "meaning"), rows, right=set())

@@ -21,14 +21,27 @@ Hardware = Literal["cpu", "gpu", "gpus", "tpu"]
 """`gpus`: several GPUs in one machine."""
 ClaimVerdict = Literal[
     "confirmed",
+    "in-direction",
+    "example-exists",
     "refuted",
     "inconclusive",
     "measured",
+    "measured-not-decided",
+    "opinion",
     "not-measured-yet",
     "untestable-here",
     "untestable-anywhere",
 ]
-"""`measured`: a question of our own, which no article answers, so nothing is confirmed or refuted."""
+"""`in-direction`: the variant gains or loses as the article says, but the interval excludes the article's figure."""
+ClaimKind = Literal["claim", "possibility", "question", "opinion"]
+"""What a row's quote is.
+
+`claim`: the article says that something is so; a measurement confirms or refutes it. `possibility`: it says that
+something can be so; the row's manifests are the examples that were tried, and none refutes it. `question`: a question
+of our own, which the article takes for granted or leaves open. `opinion`: nothing that it says can be measured; the
+manifests, if any, measure something next to it.
+"""
+DECIDABLE_KINDS: frozenset[ClaimKind] = frozenset({"claim", "possibility"})
 UNNAMED = "unnamed"
 """The machine of a claim about seconds whose article names no machine."""
 LEDGER = "ledger.yaml"
@@ -65,8 +78,8 @@ class Majority(Document):
 class Training(Document):
     """Claim how many times as fast one whole training is as another, compilation included.
 
-    If the article says 3 times as fast, a measured ratio from 2 to 6 confirms the claim: from 1 plus half of the
-    advantage to twice the ratio. If the article says only faster or slower, there is no upper bound.
+    If the article says 3 times as fast, a measured ratio from 2 to 5 confirms the claim: from half of the advantage
+    over 1 to twice the advantage.
     """
 
     variant: VariantName
@@ -75,8 +88,11 @@ class Training(Document):
     """Units of work in a training, such as epochs."""
     article: Bound
     """Ratio in the article: how many times as fast the variant was."""
-    at_least_half: bool = False
-    """True if there is no upper bound: any ratio with at least half of the article's advantage confirms the claim."""
+    claims: Literal["figure", "direction"]
+    """What the article's words say: how much faster or slower (`figure`), or only faster or slower (`direction`).
+
+    A claim about the direction has no upper bound.
+    """
 
 
 class Earlier(Document):
@@ -95,7 +111,8 @@ class Earlier(Document):
 class Replaced(Document):
     """Record an older result. A newer result replaced it, so it decides nothing, but the page still shows it."""
 
-    measured: date
+    measured: date | datetime
+    """Day of the measurement, or its time if something else was written on that day."""
     result: StoredInGit
     found: str = ""
     """How the result compares with the claim's present conditions; empty if the result decided nothing."""
@@ -119,16 +136,17 @@ class Claim(Document):
     """The article's text, word for word. `LEFT_OUT` stands where text is omitted."""
     asks: Annotated[str, Field(min_length=1)]
     """The claim as a question that needs no article."""
-    own: bool = False
-    """True for a question of our own. The article takes the answer for granted, or leaves the question open."""
+    kind: ClaimKind = "claim"
     hardware: Annotated[tuple[Hardware, ...], Field(min_length=1)]
     """Classes of hardware that can settle the claim. Results of other classes are shown and decide nothing."""
     machine: str = ""
     """Part of the name of the only device that can settle a claim about seconds, or `UNNAMED`."""
-    can: bool = False
-    """True if the article claims that something can happen: one case confirms it, and none refutes it."""
-    manifests: Annotated[tuple[str, ...], Field(min_length=1)]
-    """File names next to the ledger; a claim about a suite also names manifests of other rows."""
+    manifests: tuple[str, ...] = ()
+    """File names next to the ledger; a claim about a suite also names manifests of other rows.
+
+    All are in one setting, that of the article: manifests in other precisions are in `beside`. Empty if no manifest can
+    test the article's setting yet.
+    """
     beside: tuple[str, ...] = ()
     """Manifests whose results are shown and decide nothing."""
     picture: Picture | None = None
@@ -138,23 +156,32 @@ class Claim(Document):
     """Majorities, trainings and expectations replace the conditions of the manifests, if any of the three is given."""
     trainings: tuple[Training, ...] = ()
     expectations: Expectations = ()
-    confirms: str = ""
-    refutes: str = ""
     answers: dict[ClaimVerdict, str] = {}
-    """One sentence on the outcome for each verdict; only that of the present verdict is shown."""
-    written: date
-    """Day on which answers and corrections were last compared with the results."""
+    """The answer in words for each verdict; its first sentence is complete without the others.
+
+    Only the answer for the present verdict is shown, next to the results that it was written for.
+    """
+    written_for: Annotated[str, Field(pattern=r"^([0-9a-f]{12})?$")] = ""
+    """Digest of the results that the answers were written for (`SettledClaim.results_digest`)."""
     corrected: str = ""
     """Possible reason for a difference from the article, and the correct statement."""
+    memory: bool = False
+    """True if the row is about memory, so that its table has a column of memory."""
+    notable: bool = False
+    """True if the row's answer is on the first screen of the page."""
+    to_measure: str = ""
+    """What is to be measured next, and how; empty if the row needs no new measurement."""
     history: tuple[Earlier, ...] = ()
     replaced: tuple[Replaced, ...] = ()
 
     @model_validator(mode="after")
-    def _require_conditions_of_claims_only(self) -> Self:
-        """Require conditions of an article's claim, and forbid them for a question of our own."""
-        has_conditions = bool(self.confirms or self.refutes)
-        if self.own == has_conditions:  # a question with conditions, or a claim without any
-            raise ValueError(f"row {self.row}: a claim needs confirms or refutes; a question of our own has neither")
+    def _require_manifests_and_forbid_unread_bounds(self) -> Self:
+        """Require a manifest, or what is to be measured, and forbid bounds that nothing would be held to."""
+        if not self.manifests and self.is_decidable and not self.to_measure:
+            raise ValueError(f"row {self.row}: give a manifest that tests it, or toMeasure, what such a manifest needs")
+        has_bounds = bool(self.majorities or self.trainings or self.expectations)
+        if has_bounds and not (self.is_decidable and self.manifests):
+            raise ValueError(f"row {self.row}: nothing reads its bounds: remove them, or give it manifests")
         return self
 
     @model_validator(mode="after")
@@ -167,7 +194,12 @@ class Claim(Document):
     @property
     def ignores_manifest_expectations(self) -> bool:
         """Return True if the verdict does not depend on the expectations in the manifests."""
-        return bool(self.own or self.majorities or self.trainings or self.expectations)
+        return bool(not self.is_decidable or self.majorities or self.trainings or self.expectations)
+
+    @property
+    def is_decidable(self) -> bool:
+        """Return True if the article claims something that bounds can confirm."""
+        return self.kind in DECIDABLE_KINDS
 
     @property
     def compared_variants(self) -> frozenset[str]:

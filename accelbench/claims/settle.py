@@ -4,15 +4,19 @@ A measurement on one class of hardware decides nothing about another. A program 
 settle a claim about programs on that class of device, on whatever machine it was compiled.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from accelbench import targets
 from accelbench.api.result import Result
-from accelbench.claims import suite, training, words
+from accelbench.api.run import Expectation
+from accelbench.claims import bounds, evidence, suite, training, words
+from accelbench.claims.bounds import Age, BoundsRecord
 from accelbench.claims.finding import ClaimFinding
 from accelbench.claims.ledger import UNNAMED, Claim, ClaimVerdict, Hardware
-from accelbench.verdict.expectations import ExpectationOutcome, evaluate
+from accelbench.verdict.expectations import ExpectationOutcome, describe, evaluate
 
 MeasuredCases = Sequence[tuple[Result, Sequence[ExpectationOutcome]]]
 """The result of each case, with the outcomes of the manifest's expectations."""
@@ -55,11 +59,14 @@ class ClaimManifest:
     run: MeasuredRun | None
     """None if the manifest has no results, or has changed since they were measured."""
     targets: tuple[str, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    baseline: str = ""
+    """Name of the variant that the others are compared with."""
 
 
 @dataclass(frozen=True)
 class SettledClaim:
-    """Hold a claim with its verdict, and a finding for each condition and case."""
+    """Hold a claim with its verdict, a finding for each condition and case, and what the verdict rests on."""
 
     claim: Claim
     verdict: ClaimVerdict
@@ -69,6 +76,41 @@ class SettledClaim:
     """Runs that are shown but do not change the verdict: those of `Claim.beside`, and those on other hardware."""
     manifests_to_run: tuple[str, ...] = ()
     """Names of the manifests that could run on this hardware and have no run."""
+    conditions: tuple[str, ...] = ()
+    """The claim's conditions in words, generated from its bounds."""
+    bounds: BoundsRecord | None = None
+    """The commit that first wrote the present bounds; None if none is recorded."""
+
+    @property
+    def runs(self) -> tuple[MeasuredRun, ...]:
+        """Return all runs, deciding or not."""
+        return (*self.deciding_runs, *self.other_runs)
+
+    @property
+    def deciding_results(self) -> tuple[Result, ...]:
+        """Return the results of the deciding runs that count for the claim."""
+        return tuple(result for run in self.deciding_runs for result in run.results if _counts_for(self.claim, result))
+
+    @property
+    def bounds_age(self) -> Age:
+        """Return whether the bounds were written before the results that they judge."""
+        return bounds.age(self.bounds, self.claim, [started_at(result) for result in self.deciding_results])
+
+    @property
+    def results_digest(self) -> str:
+        """Return a digest that changes if any of the claim's results is measured again."""
+        names = sorted(
+            f"{run.parent_directory}/{run.name} {result.case.name} {result.finished}"
+            for run in self.runs
+            for result in run.results
+        )
+        return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
+
+    @property
+    def answer(self) -> str:
+        """Return the ledger's answer for this verdict; empty without one that was written for these results."""
+        was_written_for_these = self.claim.written_for == self.results_digest
+        return self.claim.answers.get(self.verdict, "") if was_written_for_these else ""
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -82,6 +124,7 @@ def settle(
     *,
     hardware: Hardware,
     additional_runs: Sequence[MeasuredRun] = (),
+    record: BoundsRecord | None = None,
 ) -> SettledClaim:
     """Settle the claim from the runs of its manifests.
 
@@ -90,6 +133,7 @@ def settle(
         manifests: Its manifests, with the runs that were made of them.
         hardware: The class of hardware that the runs were made on, or could be made on.
         additional_runs: Runs that are shown and do not change the verdict.
+        record: The commit that first wrote the present bounds of the claim; None if none is recorded.
     """
     deciding_manifests = [manifest for manifest in manifests if _can_decide(claim, manifest, hardware)]
     manifests_to_run = tuple(manifest.name for manifest in deciding_manifests if manifest.run is None)
@@ -97,15 +141,28 @@ def settle(
     other_runs = tuple(manifest.run for manifest in manifests if manifest.run and manifest not in deciding_manifests)
     run_is_missing = bool(manifests_to_run)
     findings = _findings(claim, deciding_runs, run_is_missing=run_is_missing)
-    verdict = _verdict(
-        claim,
-        findings,
-        deciding_runs,
-        run_is_missing=run_is_missing,
-        all_can_decide=len(deciding_manifests) == len(manifests),
-    )
+    all_runs = (*deciding_runs, *other_runs, *additional_runs)
+    if claim.kind == "opinion":
+        verdict: ClaimVerdict = "opinion"
+    else:
+        written = record.written if record else None
+        verdict = _decided_verdict(claim, findings, deciding_runs, bounds_written=written) or _undecided_verdict(
+            claim,
+            findings,
+            deciding_runs,
+            run_is_missing=run_is_missing,
+            all_can_decide=bool(manifests) and len(deciding_manifests) == len(manifests),
+            is_measured_there=any(_is_on_hardware_of(claim, result) for run in all_runs for result in run.results),
+        )
     return SettledClaim(
-        claim, verdict, tuple(findings), deciding_runs, (*other_runs, *additional_runs), manifests_to_run
+        claim,
+        verdict,
+        tuple(findings),
+        deciding_runs,
+        (*other_runs, *additional_runs),
+        manifests_to_run,
+        tuple(_describe_conditions(claim, manifests)),
+        record,
     )
 
 
@@ -128,44 +185,101 @@ def hardware_of_target(target: str) -> Hardware:
     return HARDWARE_OF_PLATFORM[targets.find(target).platform]
 
 
-def _verdict(
+def _decided_verdict(
+    claim: Claim, findings: Sequence[ClaimFinding], runs: Sequence[MeasuredRun], *, bounds_written: datetime | None
+) -> ClaimVerdict | None:
+    """Return the verdict that one result suffices for; None if there is none.
+
+    Args:
+        claim: The claim.
+        findings: Whether each of its conditions is met.
+        runs: The runs that can decide it.
+        bounds_written: When the present bounds and examples were committed; None if that is not recorded.
+    """
+    # One example shows that something is possible, and nothing refutes it. An example counts only if it was chosen
+    # before it was measured.
+    if claim.kind == "possibility" and any(_is_example(claim, run, bounds_written) for run in runs):
+        return "example-exists"
+    # One finding from a valid and complete measurement refutes a claim, even if runs are missing.
+    if claim.kind == "claim" and any(finding.outcome == "not-met" and finding.sound for finding in findings):
+        return "refuted"
+    return None
+
+
+def _undecided_verdict(
     claim: Claim,
     findings: Sequence[ClaimFinding],
     runs: Sequence[MeasuredRun],
     *,
     run_is_missing: bool,
     all_can_decide: bool,
+    is_measured_there: bool,
 ) -> ClaimVerdict:
-    """Return the verdict of the first rule that applies.
+    """Return the verdict that follows from all runs together, or why there is none: the first rule that applies.
 
     Args:
         claim: The claim.
         findings: Whether each of its conditions is met.
         runs: The runs that can decide it.
         run_is_missing: True if a manifest that could decide it was not run.
-        all_can_decide: True if this hardware suffices for every manifest of the claim.
+        all_can_decide: True if it has manifests, and this hardware suffices for all of them.
+        is_measured_there: True if anything was measured on hardware that the claim is about.
     """
-    # `can`: the article claims that something is possible. One example confirms that; nothing refutes it.
-    if claim.can and any(_is_example(claim, run) for run in runs):
-        return "confirmed"
-    # One finding from a valid and complete measurement refutes a claim, even if runs are missing.
-    # `own`: a question of our own, not an article's claim; nothing confirms or refutes it.
-    is_refutable = not (claim.own or claim.can)
-    if is_refutable and any(finding.outcome == "not-met" and finding.sound for finding in findings):
-        return "refuted"
-    if not all_can_decide:
-        # UNNAMED: the article does not name the machine of its measurement.
-        return "untestable-anywhere" if claim.machine == UNNAMED else "untestable-here"
-    if run_is_missing:
-        return "not-measured-yet"
-    if claim.own:
+    if claim.machine == UNNAMED and not all_can_decide:  # the article does not name the machine of its measurement
+        return "untestable-anywhere"
+    is_incomplete = run_is_missing or not all(run.is_complete for run in runs)
+    if not all_can_decide or is_incomplete:
+        if is_measured_there and not claim.machine:
+            return "measured-not-decided"
+        return "not-measured-yet" if all_can_decide else "untestable-here"
+    if claim.kind == "question":
         return "measured"
-    return "confirmed" if _meet_all_conditions(runs, findings) else "inconclusive"
+    if claim.kind == "possibility" or not _meet_all_conditions(runs, findings):
+        return "inconclusive"
+    return "in-direction" if any(finding.excludes_figure for finding in findings) else "confirmed"
 
 
-def _is_example(claim: Claim, run: MeasuredRun) -> bool:
-    """Return True if this run alone meets all conditions of the claim."""
+def _is_on_hardware_of(claim: Claim, result: Result) -> bool:
+    """Return True if the result was measured, and not only compiled, on hardware that the claim is about."""
+    platform = result.case.accelerator.platform
+    return bool(result.rounds) and not result.compiled and HARDWARE_OF_PLATFORM.get(platform) in claim.hardware
+
+
+def _is_example(claim: Claim, run: MeasuredRun, bounds_written: datetime | None) -> bool:
+    """Return True if this run alone meets all conditions of the claim, which were written before it."""
+    if bounds_written is None or any(bounds_written >= started_at(result) for result in run.results):
+        return False
     return _meet_all_conditions([run], _findings(claim, [run], run_is_missing=False))
+
+
+def started_at(result: Result) -> datetime:
+    """Return when the result's first launch began."""
+    return datetime.fromisoformat(result.started)
+
+
+def measured_at(result: Result) -> datetime:
+    """Return when the result's last launch ended."""
+    return datetime.fromisoformat(result.finished)
+
+
+def _describe_conditions(claim: Claim, manifests: Sequence[ClaimManifest]) -> list[str]:
+    """Describe the conditions of the claim, whether or not anything was measured."""
+    if not claim.is_decidable:
+        return []
+    conditions = [suite.condition(majority) for majority in claim.majorities]
+    units = [result.unit for manifest in manifests if manifest.run for result in manifest.run.results]
+    conditions += [training.condition(each, next(iter(units), "unit")) for each in claim.trainings]
+    for manifest in manifests:
+        expectations = claim.expectations if claim.ignores_manifest_expectations else manifest.expectations
+        conditions += [_describe_expectation(expectation, manifest.baseline) for expectation in expectations]
+    return list(dict.fromkeys(words.simplify_sentence(condition) for condition in conditions))
+
+
+def _describe_expectation(expectation: Expectation, baseline: str) -> str:
+    """Describe an expectation; a bound on the speedup as `jax/jit at least 2 times as fast as pytorch/eager`."""
+    if expectation.metric != "speedup":
+        return describe(expectation)
+    return words.expected_speedup(expectation.variant, baseline, expectation.at_least, expectation.at_most)
 
 
 def _meet_all_conditions(runs: Sequence[MeasuredRun], findings: Sequence[ClaimFinding]) -> bool:
@@ -183,8 +297,7 @@ def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool
     """
     all_cases = [case for run in runs for case in run.measured_cases]
     cases = [(result, outcomes) for result, outcomes in all_cases if _counts_for(claim, result)]
-    is_question_of_our_own = claim.own  # which has an answer, but no condition
-    if is_question_of_our_own or not cases:
+    if not claim.is_decidable or not cases:
         return []
     if claim.majorities:
         if run_is_missing:
@@ -208,8 +321,10 @@ def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
     findings = []
     for result, outcomes in cases:
         case_name = words.distinguishing_name(result, results)
-        for outcome in outcomes:
-            text = _describe_speedup(result, outcome) or outcome.sentence
+        for unweighed_outcome in outcomes:
+            outcome = evidence.weigh(unweighed_outcome, result)
+            is_unchanged = outcome is unweighed_outcome  # else its sentence has the reason why it is undecided
+            text = (_describe_speedup(result, outcome) if is_unchanged else "") or outcome.sentence
             sentence = f"{case_name}: {text}" if case_name else text
             findings.append(ClaimFinding(outcome.outcome, sentence, sound=outcome.sound and result.complete))
     return findings

@@ -26,7 +26,7 @@ def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: i
     subject = condition(majority)
     outcomes, readings = [], []
     for result in results:
-        logarithms = _log_speedups(result, majority.variant, majority.over)
+        logarithms = log_speedups_by_round(result, majority.variant, majority.over)
         if reason := _why_unusable(majority, result, len(logarithms)):
             return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {reason}.")
         interval = student_interval(logarithms, _alpha(result.case.measurement, comparisons=majority_count))
@@ -61,7 +61,7 @@ def _compare(result: Result, variant: str, baseline: str) -> Comparison:
     The comparison has no speedup if a failed check forbids it, or if the rounds are too few or differ too much for an
     interval.
     """
-    logarithms = _log_speedups(result, variant, baseline)
+    logarithms = log_speedups_by_round(result, variant, baseline)
     measurement = result.case.measurement
     blocking_checks = tuple(checks_against_verdict(result.certificate, variant, baseline))
     comparison = Comparison(
@@ -92,7 +92,7 @@ def condition(majority: Majority) -> str:
     return f"most speedups of {majority.variant} over {majority.over} {bounds}"
 
 
-def _log_speedups(result: Result, variant: str, baseline: str) -> list[float]:
+def log_speedups_by_round(result: Result, variant: str, baseline: str) -> list[float]:
     """Return the natural logarithm of the variant's speedup over the baseline, for each round that has both."""
     variant_seconds = _seconds_by_round(result, variant)
     baseline_seconds = _seconds_by_round(result, baseline)

@@ -11,9 +11,10 @@ from accelbench.api.numbers import Numbers
 from accelbench.api.observation import NOTHING, Observations
 from accelbench.api.result import Result, VariantResult
 from accelbench.claims import suite
+from accelbench.claims.answers import describe_speedup
 from accelbench.claims.ledger import Claim
 from accelbench.claims.settle import MeasuredRun
-from accelbench.claims.words import distinguishing_name, parameters_of, short, times
+from accelbench.claims.words import brief, distinguishing_name, parameters_of, short
 from accelbench.report.markdown import escape, markdown_table
 from accelbench.report.targets import ESTIMATE
 from accelbench.verdict.redaction import redact_invalid, step_seconds
@@ -26,11 +27,7 @@ def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
 
     The tables show only the variants that the claim compares, against the claim's baseline if it names one.
     """
-    results = [redact_invalid(result) for run in runs for result in run.results]
-    if claim.table_baseline:
-        results = [suite.with_baseline(result, claim.table_baseline) for result in results]
-    if claim.compared_variants:
-        results = [_with_variants(result, claim.compared_variants) for result in results]
+    results = _shown_results(runs, claim)
     compiled_results = [result for result in results if result.compiled]
     observed_results = [result for result in results if result.observations]
     timed_results = [result for result in results if not result.compiled and not result.observations]
@@ -38,8 +35,64 @@ def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
         *_parameters(results),
         *_time_tables(timed_results),
         *_observation_table(observed_results),
-        *_program_table(compiled_results),
+        *_program_table(compiled_results, tuple(PROGRAM_COLUMNS)),
     ]
+
+
+def brief_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
+    """Return the tables of the main page: times and compiled programs, without what no answer needs.
+
+    Observations have no table here, because the findings name them.
+    """
+    results = _shown_results(runs, claim)
+    timed_results = [result for result in results if not result.compiled and not result.observations]
+    tables = [
+        _brief_time_table(baseline, timed_results, with_memory=claim.memory)
+        for baseline in dict.fromkeys(result.case.baseline for result in timed_results)
+    ]
+    compiled_results = [result for result in results if result.compiled]
+    return [*tables, *_program_table(compiled_results, _BRIEF_COLUMNS if claim.memory else ("kernels",))]
+
+
+def _shown_results(runs: Sequence[MeasuredRun], claim: Claim) -> list[Result]:
+    """Return the results with only the variants that the claim compares, against its baseline if it names one."""
+    results = [redact_invalid(result) for run in runs for result in run.results]
+    if claim.table_baseline:
+        results = [suite.with_baseline(result, claim.table_baseline) for result in results]
+    if claim.compared_variants:
+        results = [_with_variants(result, claim.compared_variants) for result in results]
+    return results
+
+
+def _brief_time_table(baseline: str, results: Sequence[Result], *, with_memory: bool) -> str:
+    """Return the times of the results with this baseline: per unit, against the baseline, and of the first call."""
+    shown_results = [result for result in results if result.case.baseline == baseline]
+    units = dict.fromkeys(result.unit for result in shown_results)
+    rows: list[Row] = []
+    for result in shown_results:
+        for variant in result.variants:
+            seconds = step_seconds(variant)
+            rows.append(
+                (
+                    distinguishing_name(result, results),
+                    variant.name,
+                    figures.seconds(seconds, 2) if seconds else "not measured",
+                    brief(_comparison_text(result, variant)),
+                    _first_call(variant),
+                    _first_call_with_cache(variant),
+                    _format_bytes(variant.numbers.peak_memory_bytes) if with_memory else "",
+                )
+            )
+    comparison_head = f"against {baseline}" if any(row[COMPARISON_COLUMN] for row in rows) else ""
+    heads = ("what", "variant", f"time per {' or '.join(units)}", comparison_head, "first call", "cached", "memory")
+    return _table(heads, rows, right={2, 4, 5, 6})
+
+
+def _first_call_with_cache(variant: VariantResult) -> str:
+    """Format the median time of the first call in a process that finds compiled programs in a cache on disk."""
+    phases = [phase for phase in variant.warm_phases if phase.phase in {"compile", "first-step"}]
+    seconds = sum(float(phase.median_seconds) for phase in phases)
+    return figures.seconds(seconds, 2) if phases else ""
 
 
 def _parameters(results: Sequence[Result]) -> list[str]:
@@ -86,6 +139,7 @@ def _time_table(baseline: str, results: Sequence[Result]) -> str:
         comparison_head,
         "compiling",
         "first call, compiling included",
+        "first call, cached",
         "memory",
         "power",
     )
@@ -104,6 +158,7 @@ def _time_rows(result: Result, result_name: str) -> Iterable[Row]:
             _comparison_text(result, variant),
             _compile_time(variant),
             _first_call(variant),
+            _first_call_with_cache(variant),
             _format_bytes(variant.numbers.peak_memory_bytes),
             _power(variant),
             *(format_number(variant.numbers) for format_number in NUMBER_COLUMNS.values()),
@@ -130,9 +185,15 @@ def _comparison_text(result: Result, variant: VariantResult) -> str:
     comparison = next((comparison for comparison in result.comparisons if comparison.variant == variant.name), None)
     if comparison is None:
         return "not compared"
-    if comparison.speedup is None or comparison.lower is None or comparison.upper is None:
+    if comparison.speedup is None:
         return f"invalid: {figures.join_names(comparison.invalid)}" if comparison.invalid else "not compared"
-    return times(float(comparison.speedup), float(comparison.lower), float(comparison.upper))
+    return describe_speedup(comparison) or "not compared"
+
+
+def _compiling(variant: VariantResult) -> str:
+    """Format the time of the compile phase of a program that was only compiled."""
+    phase = next((phase for phase in variant.phases if phase.phase == "compile"), None)
+    return figures.seconds(float(phase.median_seconds), 2) if phase else ""
 
 
 def _compile_time(variant: VariantResult) -> str:
@@ -209,10 +270,14 @@ PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
     "most at once": ("peakBytes", lambda numbers: _format_bytes(numbers.peak_bytes)),
 }
 """Columns of compiled programs: for each heading, the name of the value and its format."""
+_BRIEF_COLUMNS = ("kernels", "temporary", "most at once")
 
 
-def _program_table(results: Sequence[Result]) -> list[str]:
-    """Return a table with a row for each compiled program; nothing without results."""
+def _program_table(results: Sequence[Result], columns: tuple[str, ...]) -> list[str]:
+    """Return a table with a row for each compiled program; nothing without results.
+
+    `columns` names columns of `PROGRAM_COLUMNS`; what was fused is shown only beside all of them.
+    """
     if not results:
         return []
     rows: list[Row] = []
@@ -220,20 +285,24 @@ def _program_table(results: Sequence[Result]) -> list[str]:
         result_name = distinguishing_name(result, results)
         variants = {variant.name: variant for variant in result.variants}
         programs = [program for program in result.compiled if program.variant in variants]
-        rows += [_program_row(result_name, program, variants[program.variant]) for program in programs]
-    heads = ("what", "compiled for", "variant", *PROGRAM_COLUMNS, "what was fused")
-    number_columns = {index for index, head in enumerate(heads) if head in PROGRAM_COLUMNS}
+        rows += [_program_row(result_name, program, variants[program.variant], columns) for program in programs]
+    heads: Row = ("what", "compiled for", "variant", *columns)
+    if columns == tuple(PROGRAM_COLUMNS):
+        heads = (*heads, "compiling", "what was fused")
+    number_columns = {index for index, head in enumerate(heads) if head in {*PROGRAM_COLUMNS, "compiling"}}
     return [_table(heads, rows, right=number_columns)]
 
 
-def _program_row(result_name: str, program: CompiledVariant, variant: VariantResult) -> Row:
-    """Return the table row of one compiled program."""
+def _program_row(result_name: str, program: CompiledVariant, variant: VariantResult, columns: tuple[str, ...]) -> Row:
+    """Return the table row of one compiled program, with these columns of `PROGRAM_COLUMNS`."""
     cells = []
-    for value_name, format_value in PROGRAM_COLUMNS.values():
+    for value_name, format_value in (PROGRAM_COLUMNS[column] for column in columns):
         text = format_value(variant.numbers)
         is_estimate = value_name in program.estimates
         cells.append(f"{ESTIMATE}{text}" if text and is_estimate else text)
-    return (result_name, program.target, program.variant, *cells, _list_fusions(program.fused))
+    if columns != tuple(PROGRAM_COLUMNS):
+        return (result_name, program.target, program.variant, *cells)
+    return (result_name, program.target, program.variant, *cells, _compiling(variant), _list_fusions(program.fused))
 
 
 def _list_fusions(kinds: Sequence[str]) -> str:

@@ -3,12 +3,10 @@
 from collections.abc import Collection, Sequence
 
 from accelbench.api.result import Result
+from accelbench.claims.evidence import TOO_NARROW
 from accelbench.claims.settle import MeasuredRun
 from accelbench.claims.words import device_name
 from accelbench.report import advice, certificate, view
-
-TOO_NARROW = "too narrow"
-"""A comparison's sentence contains this if its interval may be too narrow."""
 
 OMITTED_NOTES = ("discarded", "quarantined", "left out, to fit")
 """A note that contains one of these is omitted: readers of the page do not need it."""

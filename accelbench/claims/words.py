@@ -3,6 +3,7 @@
 Ratios have two significant digits, such as `29 times as slow`. If the interval contains 1, no ratio is written.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -13,10 +14,14 @@ from accelbench.verdict.expectations import describe_bounds
 DIGITS = 2
 EQUAL_WITHIN = 0.02
 """Maximum difference of a speedup from 1 at which two times are called equal."""
+EQUIVALENT_WITHIN = 0.1
+"""Maximum distance of an interval's ends from 1 at which the difference is called small; wider ones are unknown."""
 
 
 _EXACTLY = re.compile(r"at least (\S+) and at most \1(?=:)")
 """Equal bounds in front of the colon of a sentence."""
+_AS_EXPECTED = re.compile(r"((?:exactly|equal to) (.+)): yes, \2\.$")
+"""A value that was expected and found."""
 _BYTES = re.compile(r"\w+Bytes of ")
 """A metric in bytes, as the sentence of an expectation names it."""
 _LONG_NUMBER = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
@@ -26,11 +31,15 @@ _LONG_NUMBER = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
 def times(speedup: float, lower: float | None = None, upper: float | None = None) -> str:
     """Format a speedup, with its interval if `lower` and `upper` are given: `1.9 times as fast (1.6 to 2.2)`.
 
-    A speedup of 0.5 becomes `2 times as slow`, and an interval around 1 `no difference found (0.97 to 1.1)`.
+    A speedup of 0.5 becomes `2 times as slow`. An interval around 1 becomes `within 3 % (0.97 to 1.02)`, or `unknown
+    (0.6 to 2.1)` if it reaches further than `EQUIVALENT_WITHIN`.
     """
     interval = None if lower is None or upper is None else (lower, upper)
     if interval and interval[0] < 1 < interval[1]:
-        return f"no difference found ({' to '.join(_format_distinctly(*interval))})"
+        ends = " to ".join(_format_distinctly(*interval))
+        difference = max(interval[1] - 1, 1 / interval[0] - 1)
+        is_small = difference <= EQUIVALENT_WITHIN
+        return f"within {math.ceil(100 * difference)} % ({ends})" if is_small else f"unknown ({ends})"
     if abs(speedup - 1) <= EQUAL_WITHIN:
         return f"as fast ({' to '.join(_format_distinctly(*interval))})" if interval else "as fast"
     direction = "fast"
@@ -43,6 +52,11 @@ def times(speedup: float, lower: float | None = None, upper: float | None = None
         return f"{short(speedup)} times as {direction}"
     lower_text, speedup_text, upper_text = _format_distinctly(interval[0], speedup, interval[1])
     return f"{speedup_text} times as {direction} ({lower_text} to {upper_text})"
+
+
+def brief(text: str) -> str:
+    """Shorten a speedup for a narrow table: `2.1 times as fast (2.0 to 2.2)` becomes `2.1x as fast (2.0-2.2)`."""
+    return text.replace(" times as", "x as").replace(" to ", "-")
 
 
 def short(value: float) -> str:
@@ -64,10 +78,12 @@ def _format_distinctly(*values: float) -> list[str]:
 def simplify_sentence(sentence: str) -> str:
     """Simplify an expectation's sentence for the page.
 
-    `: met` becomes `: yes`, `at least 3 and at most 3` becomes `exactly 3`, and numbers of bytes become MB or GB.
+    `: met` becomes `: yes`, without the value where it equals what was expected; `at least 3 and at most 3` becomes
+    `exactly 3`, and numbers of bytes become MB or GB.
     """
     sentence = sentence.replace(": not-met", ": no").replace(": met", ": yes")
     sentence = _EXACTLY.sub(r"exactly \1", sentence)
+    sentence = _AS_EXPECTED.sub(r"\1: yes.", sentence)
     if not _BYTES.search(sentence):
         return sentence
     return _LONG_NUMBER.sub(lambda match: figures.quantity(float(match[1].replace(",", "")), "B"), sentence)

@@ -5,15 +5,16 @@ are in targets/NAME.
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+import yaml
 
-from accelbench.claims import ledger
-from accelbench.claims.settle import ClaimManifest, MeasuredRun, SettledClaim, settle
+from accelbench.claims import bounds, ledger
+from accelbench.claims.settle import ClaimManifest, MeasuredRun, SettledClaim, measured_at, settle
 from accelbench.local.directory import RunDirectory
 from accelbench.local.errors import UnreadableResultError
 
@@ -107,10 +108,12 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
 def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> SettledClaim:
     """Decide the claim by the results of the first class in `hardware` whose results are complete.
 
-    If no class has complete results, those of the first class decide. Results of other classes are only shown.
+    If no class has complete results, those of the first class decide that the claim is about and that has any; else
+    those of the first class. Results of other classes are only shown.
     """
-    measured_hardware = (candidate for candidate in hardware if _is_measured(claim, candidate, results))
-    chosen_hardware = next(measured_hardware, hardware[0])
+    complete_hardware = [candidate for candidate in hardware if _is_measured(claim, candidate, results)]
+    started_hardware = [candidate for candidate in hardware if _is_started(claim, candidate, results)]
+    chosen_hardware = [*complete_hardware, *started_hardware, hardware[0]][0]
     deciding_runs = list(claim_runs(claim, chosen_hardware, results))
     additional_runs = list(claim_runs(claim, chosen_hardware, results, additional=True))
     for other_hardware in hardware:
@@ -121,9 +124,56 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
             ]
             # Runs that compile for targets are the same for every class of hardware: they are in the lists already.
             additional_runs += [run for run in runs if not run.targets]
-    manifests = [ClaimManifest(run.name, load_run(claim, run), run.targets) for run in deciding_runs]
+    manifests = [
+        ClaimManifest(
+            run.name,
+            load_run(claim, run),
+            run.targets,
+            run.manifest.spec.expectations,
+            run.manifest.spec.baseline or run.manifest.spec.variants[0].label,
+        )
+        for run in deciding_runs
+    ]
     loaded_runs = [load_run(claim, run) for run in additional_runs]
-    return settle(claim, manifests, hardware=chosen_hardware, additional_runs=[run for run in loaded_runs if run])
+    return settle(
+        claim,
+        manifests,
+        hardware=chosen_hardware,
+        additional_runs=[run for run in loaded_runs if run],
+        record=_bounds_record(claim),
+    )
+
+
+def _bounds_record(claim: "Claim") -> bounds.BoundsRecord | None:
+    """Return the record of the claim's present bounds; None if its digest is that of other bounds."""
+    if not claim.is_decidable:
+        return None
+    record = _bounds_records().get(claim.row)
+    return record if record and record.digest == _bounds_digests().get(claim.row) else None
+
+
+@functools.cache
+def _bounds_records() -> Mapping[int, bounds.BoundsRecord]:
+    return bounds.load(ledger.directory())
+
+
+@functools.cache
+def _bounds_digests() -> dict[int, str]:
+    """Return the digest of each row's present bounds."""
+
+    def parse(name: str) -> Any:
+        return yaml.safe_load((ledger.directory() / name).read_text(encoding="utf-8"))
+
+    return {
+        row["row"]: bounds.digest(row, [parse(name) for name in row.get("manifests", ())])
+        for row in parse(ledger.LEDGER)
+    }
+
+
+def _is_started(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
+    """Return True if the claim is about this hardware, and anything that decides it was measured there."""
+    runs = [load_run(claim, run) for run in claim_runs(claim, hardware, results) if not run.targets]
+    return hardware in claim.hardware and any(run and run.measured_cases for run in runs)
 
 
 def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
@@ -141,7 +191,6 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
 
     Changed expectations, the bounds of a claim, are allowed if the claim's history lists the change.
     """
-    from accelbench.claims.page import measured_at
     from accelbench.local.results import read
     from accelbench.verdict.expectations import evaluate
 
@@ -163,7 +212,7 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
         )
         return None
     # If the bounds are in the ledger and not in a manifest, only the history shows that they have changed.
-    has_bounds_in_ledger = claim.ignores_manifest_expectations and not claim.own
+    has_bounds_in_ledger = claim.ignores_manifest_expectations and claim.is_decidable
     return MeasuredRun(
         [(result, evaluate(run.manifest.spec.expectations, result)) for result in loaded.results],
         planned_case_count=len(loaded.record.cases),

@@ -150,16 +150,18 @@ def _pending_runs(
 
 
 def _print_verdict(settled_claim: "SettledClaim", runs: "Sequence[ClaimRun]") -> None:
-    """Print the claim's verdict and findings, and the directories of its results."""
-    from accelbench.claims.words import simplify_sentence
+    """Print the claim's verdict, its question with the answer in words, and the directories of its results."""
+    from accelbench.claims import answers
 
     row = f"row {settled_claim.claim.row}"
     click.echo(f"{row}: {settled_claim.verdict}")
-    for sentence in settled_claim.sentences:
-        click.echo(f"  {simplify_sentence(sentence)}")
     for run in runs:
         if run.directory.has_record:
             click.echo(f"{row}: results in {run.directory.path}", err=True)
+    click.echo(f"  {settled_claim.claim.asks}")
+    click.echo(f"  {answers.in_words(settled_claim)}")
+    if rests_on := answers.basis(settled_claim):
+        click.echo(f"  This rests on results {rests_on}.")
 
 
 def _explain_untestable(claim: "Claim") -> str:
@@ -209,8 +211,14 @@ def _measure(run: "ClaimRun", signals: "Signals", complete_results: "Mapping[str
     type=click.Path(path_type=Path),
     help="Draw the page's pictures, into this directory.",
 )
-def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> None:
-    """Print all verdicts as a Markdown page, with what confirms and refutes each."""
+@click.option(
+    "--pages",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Write the other pages into this directory: all tables, the history, what is measured next, and words.",
+)
+def report(rows: str, hardware: str, results: Path, pictures: Path | None, pages: Path | None) -> None:
+    """Print all verdicts as a Markdown page."""
     from accelbench.claims import articles, ledger
     from accelbench.claims.page import page
     from accelbench.claims.pictures import descriptions_by_row
@@ -225,13 +233,15 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> No
         _require_scipy()  # computes the intervals of comparisons with another baseline
     # The page is in docs/, so a link to a directory in docs/ begins after it.
     link_parts = results.parts[1:] if results.parts[:1] == ("docs",) else results.parts
+    results_link = "/".join(link_parts)
     if pictures is not None:
         _write_pictures(settled_claims, pictures)
+    if pages is not None:
+        _write_pages(settled_claims, pages, results_link)
     text = page(
         settled_claims,
         all_articles,
-        hardware=hardware_classes[0],
-        results_link="/".join(link_parts),
+        results_link=results_link,
         pictures=descriptions_by_row(settled_claims),
     )
     click.echo(text, nl=False)
@@ -240,14 +250,36 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> No
 def _write_pictures(settled_claims: "list[SettledClaim]", directory: Path) -> None:
     """Write the pictures of the page of claims as SVG files to the directory; exit on an error."""
     from accelbench.claims import pictures
-    from accelbench.local.directory import write_atomically
 
     if importlib.util.find_spec("matplotlib") is None:
         _exit("error: pictures need matplotlib: pip install 'accelbench[report]'", Exit.USAGE)
+    _write_files(directory, pictures.svg_files(settled_claims))
+
+
+def _write_pages(settled_claims: "list[SettledClaim]", directory: Path, results_link: str) -> None:
+    """Write the pages next to the main one to the directory; `results_link` leads from the main page to the results."""
+    from accelbench.claims import glossary, history_page, plan_page, results_page
+    from accelbench.claims.page import HISTORY_PAGE, PLAN_PAGE, RESULTS_PAGE, WORDS_PAGE
+
+    _write_files(
+        directory,
+        {
+            RESULTS_PAGE: results_page.page(settled_claims, f"../{results_link}"),
+            HISTORY_PAGE: history_page.page(settled_claims),
+            PLAN_PAGE: plan_page.page(settled_claims),
+            WORDS_PAGE: glossary.page(settled_claims),
+        },
+    )
+
+
+def _write_files(directory: Path, texts: "Mapping[str, str]") -> None:
+    """Write each text to the file of its name in the directory; exit on an error."""
+    from accelbench.local.directory import write_atomically
+
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name, svg in pictures.svg_files(settled_claims).items():
-            write_atomically(directory / name, svg)
+        for name, text in texts.items():
+            write_atomically(directory / name, text)
     except OSError as error:
         _exit(f"error: {error.filename or directory}: {error.strerror}", Exit.USAGE)
 
@@ -294,6 +326,8 @@ def _require_scipy() -> None:
 
 def _as_json(settled_claim: "SettledClaim") -> dict[str, object]:
     """Return the claim, its verdict and its findings, as a JSON document."""
+    from accelbench.claims.answers import basis, in_words
+
     claim = settled_claim.claim
     return {
         "row": claim.row,
@@ -302,7 +336,9 @@ def _as_json(settled_claim: "SettledClaim") -> dict[str, object]:
         "quote": claim.quote,
         "hardware": list(claim.hardware),
         "verdict": settled_claim.verdict,
-        "answer": claim.answers.get(settled_claim.verdict, ""),
+        "answer": in_words(settled_claim),
+        "basis": basis(settled_claim),
+        "resultsDigest": settled_claim.results_digest,
         "found": list(settled_claim.sentences),
         "corrected": claim.corrected,
     }

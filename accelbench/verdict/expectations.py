@@ -38,10 +38,10 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     """Decide whether the result meets an expectation on a variant; not met if its measurement is invalid."""
     variant = next((variant for variant in result.variants if variant.name == expectation.variant), None)
     if variant is None:
-        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: this case has no such variant.")
+        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: this case has no such variant.")
     if variant.failure is not None:
         why = f"it failed {variant.failure.when} ({variant.failure.reason})"
-        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
+        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.")
     # None: the expectation is on an observation of the program, not on a number that accelbench measures.
     number = NUMBERS[expectation.metric] if expectation.metric else None
     # The speedup and `paysBackSteps` are numbers of a comparison, which names its own failed checks.
@@ -59,7 +59,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
         only_noise = result.noisy and noise_check_names().issuperset(failed_checks)
         outcome: Outcome = "undecided" if only_noise else "not-met"
         why = "measured next to other load" if only_noise else "its measurement is invalid"
-        return ExpectationOutcome(expectation, outcome, f"{_describe(expectation)}: {why} ({names}).")
+        return ExpectationOutcome(expectation, outcome, f"{describe(expectation)}: {why} ({names}).")
     if number is None:
         return _evaluate_observation(expectation, result)
     return _evaluate_number(expectation, number, variant, result)
@@ -82,7 +82,7 @@ def _undecided_if_too_few_rounds(expectation: Expectation, result: Result) -> Ex
     if result.rounds >= minimum_rounds:
         return None
     why = f"{result.rounds} of at least {minimum_rounds} rounds were measured"
-    return ExpectationOutcome(expectation, "undecided", f"{_describe(expectation)}: {why}.")
+    return ExpectationOutcome(expectation, "undecided", f"{describe(expectation)}: {why}.")
 
 
 def _evaluate_number(
@@ -92,13 +92,13 @@ def _evaluate_number(
     baseline = next((variant for variant in result.variants if variant.name == result.case.baseline), None)
     if number.over_baseline and baseline and baseline.failure:
         why = f"the baseline failed {baseline.failure.when} ({baseline.failure.reason})"
-        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
+        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.")
     # A number that no load changes (`undisturbed`) needs no minimum of rounds.
     if not number.undisturbed and (too_few := _undecided_if_too_few_rounds(expectation, result)):
         return too_few
     reading = read(number.name, result, variant)
     if reading is None:
-        return ExpectationOutcome(expectation, "undecided", f"{_describe(expectation)}: not measured.")
+        return ExpectationOutcome(expectation, "undecided", f"{describe(expectation)}: not measured.")
     return _evaluate_range(expectation, reading.lower, reading.upper, reading.text)
 
 
@@ -109,16 +109,16 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
         why = "not compared"
         if expectation.variant == result.case.baseline:
             why = f"it is the baseline, and has no {expectation.metric}"
-        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
+        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.")
     if comparison.invalid:
         why = f"the comparison is invalid ({', '.join(comparison.invalid)})"
-        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.")
+        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.")
     interval = _interval(comparison)
     if interval is None or comparison.verdict is None:
         # More rounds could decide the comparison, but not with a failed baseline, which is not launched again.
         baseline_failed = any(variant.failure for variant in result.variants if variant.name == comparison.baseline)
         outcome: Outcome = "not-met" if baseline_failed else "undecided"
-        return ExpectationOutcome(expectation, outcome, f"{_describe(expectation)}: {comparison.sentence}")
+        return ExpectationOutcome(expectation, outcome, f"{describe(expectation)}: {comparison.sentence}")
     if too_few := _undecided_if_too_few_rounds(expectation, result):
         return too_few
     if expectation.metric == "paysBackSteps":
@@ -140,11 +140,11 @@ def _time_change(speedup: float) -> str:
 def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: str) -> ExpectationOutcome:
     """Evaluate the number of steps after which a variant is ahead of the baseline; `payback` is None if unknown."""
     if payback is None:
-        return ExpectationOutcome(expectation, "undecided", f"{_describe(expectation)}: not known.")
+        return ExpectationOutcome(expectation, "undecided", f"{describe(expectation)}: not known.")
     # An upper end: later steps are significantly slower, so the variant stays behind, whatever the bounds are.
     if payback.answer == "until" and payback.upper is not None:
         why = f"it is ahead until {figures.count(payback.steps or 0, unit)}, then behind for good"
-        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: not-met, {why}.", sound=True)
+        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: not-met, {why}.", sound=True)
     text: str = payback.answer
     if payback.answer == "after" and payback.steps:
         text = f"after {figures.count(payback.steps, unit)}"
@@ -160,10 +160,10 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
     observations = next((item for item in result.observations if item.variant == expectation.variant), None)
     observation = observations.find(expectation.subject) if observations else None
     if observation is None:
-        return ExpectationOutcome(expectation, "undecided", f"{_describe(expectation)}: not observed.")
+        return ExpectationOutcome(expectation, "undecided", f"{describe(expectation)}: not observed.")
     if expectation.equals is None and observation.type != "number":
         why = f"it is not a number: {observation.text}"
-        return ExpectationOutcome(expectation, "not-met", f"{_describe(expectation)}: {why}.", sound=True)
+        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.", sound=True)
     if expectation.equals is not None:
         # Launches can report different values, and a truncated value gives None.
         equalities = {_is_equal(value.value, expectation.equals) for value in observation.values}
@@ -173,7 +173,7 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
         elif equalities == {False}:
             outcome = "not-met"
         return ExpectationOutcome(
-            expectation, outcome, f"{_describe(expectation)}: {outcome}, {observation.text}.", sound=True
+            expectation, outcome, f"{describe(expectation)}: {outcome}, {observation.text}.", sound=True
         )
     numbers = [float(value.value) for value in observation.values]
     return _evaluate_range(expectation, min(numbers), max(numbers), observation.text)
@@ -191,7 +191,7 @@ def _is_equal(observed: str, expected: str) -> bool | None:
 def _evaluate_range(expectation: Expectation, lower: float, upper: float, text: str) -> ExpectationOutcome:
     """Compare the range of a valid measurement with the expectation's bounds; `text` describes the range."""
     outcome = compare_with_bounds(lower, upper, expectation.at_least, expectation.at_most)
-    return ExpectationOutcome(expectation, outcome, f"{_describe(expectation)}: {outcome}, {text}.", sound=True)
+    return ExpectationOutcome(expectation, outcome, f"{describe(expectation)}: {outcome}, {text}.", sound=True)
 
 
 def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
@@ -215,7 +215,7 @@ def _interval(comparison: Comparison) -> tuple[float, float] | None:
     return float(comparison.lower), float(comparison.upper)
 
 
-def _describe(expectation: Expectation) -> str:
+def describe(expectation: Expectation) -> str:
     """Describe what is expected: `compileSeconds of jax/jit on h100x8 at most 3.00 s`."""
     number = NUMBERS[expectation.metric] if expectation.metric else None
     format_bound = _format_seconds if number and number.unit == "s" else str

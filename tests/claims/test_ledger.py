@@ -1,12 +1,14 @@
 """The ledger and the manifests."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 
-from accelbench.claims import articles
+from accelbench.api.run import BenchmarkRun
+from accelbench.claims import articles, bounds
 from accelbench.claims.ledger import (
     LEDGER,
     REWORDED,
@@ -16,12 +18,15 @@ from accelbench.claims.ledger import (
     directory,
     load,
 )
+from accelbench.claims.settle import hardware_of_target
 from accelbench.local.manifests import read
 
 ROOT = Path(__file__).parents[2]
 CLAIMS = load(ROOT / "examples" / "claims")
 RANGE = re.compile(r"\d[\u00d7x]?\s*(?:-|to)\s*\d+(?:\.\d+)?\s*[x\u00d7]")
 """`2-3x`, `1.3x to 2x`."""
+EXPECTED = [{"metric": "speedup", "variant": "jax/jit", "atLeast": "2"}]
+TRAINING = {"variant": "jax/jit", "over": "jax/op-by-op", "units": 10, "article": "2", "claims": "figure"}
 MANIFESTS = {manifest for claim in CLAIMS for manifest in (*claim.manifests, *claim.beside)}
 
 
@@ -34,7 +39,13 @@ def test_every_manifest_is_in_the_ledger_under_its_row() -> None:
 
 def test_an_installed_accelbench_has_the_same_claims() -> None:
     assert load(directory()) == CLAIMS
-    assert {path.name for path in directory().glob("*.yaml")} == {*MANIFESTS, LEDGER, REWORDED, articles.ARTICLES}
+    assert {path.name for path in directory().glob("*.yaml")} == {
+        *MANIFESTS,
+        LEDGER,
+        REWORDED,
+        articles.ARTICLES,
+        bounds.BOUNDS,
+    }
 
 
 def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:
@@ -83,7 +94,7 @@ def test_a_ledger_that_is_none_is_refused_with_its_place(text: str | None, said:
 )
 def test_a_majority_that_asks_nothing_is_refused(majority: str, said: str, tmp_path: Path) -> None:
     entry = {"row": 1, "article": "A0", "quote": "w", "asks": "a?", "hardware": ["cpu"], "manifests": ["1.yaml"]}
-    entry |= {"confirms": "c", "refutes": "r", "majorities": [yaml.safe_load(majority)]}
+    entry |= {"majorities": [yaml.safe_load(majority)]}
     (tmp_path / LEDGER).write_text(yaml.safe_dump([entry]))
     with pytest.raises(InvalidLedgerError, match=said):
         load(tmp_path)
@@ -113,23 +124,20 @@ def test_a_row_stands_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"own": True}, "a claim needs confirms or refutes"),
-        ({"confirms": "", "refutes": ""}, "a claim needs confirms or refutes"),
-        (
-            {"expectations": [{"metric": "speedup", "variant": "jax/jit", "atLeast": "2"}]},
-            "need a history entry with their date",
-        ),
-        (
-            {"trainings": [{"variant": "jax/jit", "over": "jax/op-by-op", "units": 10, "article": "2"}]},
-            "need a history entry with their date",
-        ),
+        ({"manifests": []}, "give a manifest that tests it, or toMeasure"),
+        ({"kind": "question", "expectations": EXPECTED}, "nothing reads its bounds"),
+        ({"kind": "opinion", "expectations": EXPECTED}, "nothing reads its bounds"),
+        ({"manifests": [], "toMeasure": "m", "expectations": EXPECTED}, "nothing reads its bounds"),
+        ({"expectations": EXPECTED}, "need a history entry with their date"),
+        ({"trainings": [TRAINING]}, "need a history entry with their date"),
+        ({"trainings": [TRAINING | {"claims": "much"}]}, "figure"),
     ],
 )
 def test_a_ledger_that_breaks_a_rule_of_honesty_is_refused(
     changes: dict[str, object], said: str, tmp_path: Path
 ) -> None:
-    entry = {"row": 1, "article": "A0", "quote": "w", "asks": "a?", "hardware": ["cpu"], "manifests": ["1.yaml"]}
-    entry |= {"written": "2026-01-01", "confirms": "c", "refutes": "r", **changes}
+    entry: dict[str, object] = {"row": 1, "article": "A0", "quote": "w", "asks": "a?", "hardware": ["cpu"]}
+    entry |= {"manifests": ["1.yaml"], **changes}
     (tmp_path / LEDGER).write_text(yaml.safe_dump([entry]))
     with pytest.raises(InvalidLedgerError, match=said):
         load(tmp_path)
@@ -138,20 +146,48 @@ def test_a_ledger_that_breaks_a_rule_of_honesty_is_refused(
 def test_seconds_of_a_machine_are_claimed_of_that_machine() -> None:
     """Whoever bounds a time by itself says whose."""
     for claim in CLAIMS:
-        asked = [read(str(ROOT / "examples" / "claims" / name), [])[0] for name in claim.manifests]
-        timed = any(each.metric in {"seconds", "compileSeconds"} for run in asked for each in run.spec.expectations)
+        runs = map(asked, claim.manifests)
+        timed = any(each.metric in {"seconds", "compileSeconds"} for run in runs for each in run.spec.expectations)
         if timed and not claim.ignores_manifest_expectations:
             assert claim.machine, claim.row
 
 
 def test_a_range_that_is_claimed_has_two_ends() -> None:
-    claimed = [claim for claim in CLAIMS if RANGE.search(claim.quote) and not claim.own]
+    claimed = [claim for claim in CLAIMS if RANGE.search(claim.quote) and claim.is_decidable]
     assert claimed
-    for claim in claimed:
+    for claim in filter(lambda each: each.manifests, claimed):
         assert claim.majorities, claim.row
         assert all(each.at_least and each.at_most for each in claim.majorities), claim.row
 
 
-def test_every_condition_names_its_hardware() -> None:
-    named = re.compile(r"\b(CPU|GPU|TPU|H100|RTX 3090)\b|author's machine")
-    assert [claim.row for claim in CLAIMS if not claim.own and not named.search(claim.confirms)] == []
+@cache
+def asked(name: str) -> BenchmarkRun:
+    [run] = read(str(ROOT / "examples" / "claims" / name), [])
+    return run
+
+
+def test_one_setting_decides_a_claim() -> None:
+    """A workload in two precisions is two questions, and the article asked one."""
+    for claim in CLAIMS:
+        settings: dict[str, set[str | None]] = {}
+        for run in map(asked, claim.manifests):
+            settings.setdefault(run.spec.workload.name, set()).add(run.spec.measurement.precision)
+        assert all(len(precisions) == 1 for precisions in settings.values()), claim.row
+
+
+def test_every_bound_of_a_manifest_is_read_by_a_row() -> None:
+    deciding = [claim for claim in CLAIMS if not claim.ignores_manifest_expectations]
+    for name in sorted(MANIFESTS):
+        for expectation in asked(name).spec.expectations:
+            readers = [
+                claim.row
+                for claim in deciding
+                if name in claim.manifests
+                and (expectation.target is None or hardware_of_target(expectation.target) in claim.hardware)
+            ]
+            assert readers, f"{name}: no row reads {expectation.subject} of {expectation.variant}"
+
+
+def test_every_topic_of_the_page_has_rows_and_every_row_a_topic() -> None:
+    rows = [row for topic in articles.load(ROOT / "examples" / "claims").topics for row in topic.rows]
+    assert sorted(rows) == [claim.row for claim in CLAIMS]

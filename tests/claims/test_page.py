@@ -1,45 +1,57 @@
 """The page of all claims, made from results of two rows."""
 
 import re
-import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from accelbench.claims.page import OUTDATED
 from cli.command import ROOT, accelbench
 
 RESULTS = ROOT / "tests" / "data" / "claims"
 
 
 @pytest.fixture(scope="module")
-def page() -> str:
-    made = accelbench("claims", "report", "--rows", "4,17,24", "--results", str(RESULTS), cwd=ROOT)
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The main page and those next to it, by name."""
+    directory = tmp_path_factory.mktemp("pages")
+    asked = ("--rows", "4,17,24", "--results", str(RESULTS), "--pages", str(directory))
+    made = accelbench("claims", "report", *asked, cwd=ROOT)
     assert made.returncode == 0, made.stderr
-    return made.stdout
+    return {"claims.md": made.stdout, **{file.name: file.read_text() for file in directory.iterdir()}}
 
 
-def test_a_row_has_its_verdict_its_numbers_and_its_replaced_results(page: str) -> None:
-    row = page[page.index("## Row 17") : page.index("## Row 24")]
-    assert "**confirmed.**" in row or "**refuted.**" in row
+def row_17(page: str) -> str:
+    """From the row's heading to the next one."""
+    return page.partition("# Row 17\n")[2].partition("# Row ")[0]
+
+
+def test_a_row_has_its_verdict_and_its_numbers(pages: Mapping[str, str]) -> None:
+    row = row_17(pages["claims.md"])
+    assert "**refuted.**" in row
     assert "TracerBoolConversionError" in row
-    assert "cpu/17-data-dependent-branch/report.md)" in row
+    assert "cpu/17-data-dependent-branch/report.md)" in row_17(pages["results.md"])
+
+
+def test_replaced_results_are_on_the_page_of_the_history(pages: Mapping[str, str]) -> None:
+    row = row_17(pages["history.md"])
     assert re.search(r"`git show [0-9a-f]{7,40}:docs/results/claims/earlier/cpu/17-\S+/report\.md`", row)
 
 
-def test_the_page_explains_the_words_that_it_uses(page: str) -> None:
-    words = page[page.index("## Words") : page.index("## All of them")]
-    assert {"eager", "op-by-op", "jit", "certificate"} <= set(re.findall(r"\*\*(.+?)\*\*", words))
+def test_what_is_to_be_measured_is_on_a_page_of_its_own(pages: Mapping[str, str]) -> None:
+    assert re.search(r"\| 4 \|.*a100", pages["next.md"])
 
 
-def test_a_comment_on_older_numbers_says_so(page: str, tmp_path: Path) -> None:
-    assert OUTDATED not in page
-    shutil.copytree(RESULTS / "cpu", tmp_path / "cpu")
-    file = tmp_path / "cpu" / "17-data-dependent-branch" / "all.result.json"
-    file.write_text(re.sub(r'"finished":"20\d\d', '"finished":"2099', file.read_text()))
-    made = accelbench("claims", "report", "--rows", "17", "--results", str(tmp_path), cwd=ROOT)
-    assert OUTDATED in made.stdout
+def test_the_words_of_the_tables_are_explained(pages: Mapping[str, str]) -> None:
+    explained = set(re.findall(r"\*\*(.+?)\*\*", pages["words.md"]))
+    assert {"eager", "op-by-op", "jit", "certificate", "unknown (0.1 to 7.4)"} <= explained
+
+
+def test_what_was_refuted_is_on_the_first_screen(pages: Mapping[str, str]) -> None:
+    first_screen, _, rest = pages["claims.md"].partition("## All of them")
+    for text in (first_screen, rest):
+        assert "A Python branch on data is an error under jit (TracerBoolConversionError)" in text
 
 
 def test_a_picture_stands_alone_in_both_colour_schemes(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """What becomes of a claim, from results and expectations alone."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +10,8 @@ from accelbench.api.compiled import CompiledVariant
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, Comparison, Result, VariantResult
 from accelbench.api.run import Expectation
-from accelbench.claims.ledger import UNNAMED, Claim, Hardware
+from accelbench.claims.bounds import BoundsRecord
+from accelbench.claims.ledger import UNNAMED, Claim, Hardware, Replaced
 from accelbench.claims.settle import ClaimManifest, MeasuredRun, SettledClaim, settle
 from accelbench.verdict.expectations import evaluate
 from report import sample
@@ -22,11 +23,10 @@ CLAIM = Claim(
     asks="is it?",
     hardware=("cpu", "gpu"),
     manifests=("02-jit.yaml",),
-    written=date(2026, 1, 1),
-    confirms="where it is",
-    refutes="where it is not",
 )
 TWICE = Expectation(metric="speedup", variant="jax/jit", at_least="2")
+EARLY = BoundsRecord(row=2, digest="0" * 12, commit="0" * 12, written=datetime(2020, 1, 1, tzinfo=UTC))
+LATE = EARLY.model_copy(update={"written": datetime(2099, 1, 1, tzinfo=UTC)})
 QUICK = Expectation(metric="seconds", variant="jax/jit", at_most="0.001")
 USES = ("pytorch/eager", "jax/jit")
 
@@ -84,7 +84,7 @@ def test_all_cases_have_to_confirm_and_one_refutes() -> None:
     assert settled(yes, yes).verdict == "confirmed"
     assert settled(yes, no).verdict == "refuted"
     assert settled(yes, perhaps).verdict == "inconclusive"
-    assert settled(yes, cases=2).verdict == "inconclusive"
+    assert settled(yes, cases=2).verdict == "measured-not-decided"
 
 
 def test_what_is_invalid_failed_or_partial_settles_nothing() -> None:
@@ -93,8 +93,8 @@ def test_what_is_invalid_failed_or_partial_settles_nothing() -> None:
         update={"variants": (sample.variant(USES[0], "1"), sample.failed(USES[1]))}
     )
     assert settled(failed).verdict == "inconclusive"
-    assert settled(a_result("2.1", "2.3", complete=False, stopped="Interrupted")).verdict == "inconclusive"
-    assert settled(a_result("1.2", "1.4", complete=False, stopped="Interrupted")).verdict == "inconclusive"
+    for interval in (("2.1", "2.3"), ("1.2", "1.4")):
+        assert settled(a_result(*interval, complete=False, stopped="Interrupted")).verdict == "measured-not-decided"
     assert settled(a_result("2.1", "2.3"), expectations=()).verdict == "inconclusive"
 
 
@@ -116,12 +116,26 @@ def test_a_parity_beyond_the_tolerance_refutes_what_rests_on_parity() -> None:
 
 def test_other_hardware_settles_nothing_and_what_it_found_stands_beside() -> None:
     fast = a_result("2.1", "2.3")
-    found = settle(CLAIM, [asked(fast)], hardware="tpu")
+    of_gpus = CLAIM.model_copy(update={"hardware": ("gpu",)})
+    found = settle(of_gpus, [asked(fast)], hardware="cpu")
     assert (found.verdict, found.sentences) == ("untestable-here", ())
     assert [run.results for run in found.other_runs] == [(fast,)]
     assert settle(CLAIM, [ClaimManifest("02-jit", None)], hardware="tpu").verdict == "untestable-here"
     waiting = settle(CLAIM, [ClaimManifest("02-jit", None)], hardware="gpu")
     assert (waiting.verdict, waiting.manifests_to_run) == ("not-measured-yet", ("02-jit",))
+
+
+def test_what_was_measured_there_in_another_setting_is_measured_and_decides_nothing() -> None:
+    of_gpus = CLAIM.model_copy(update={"hardware": ("gpu",)})
+    fast = a_result("2.1", "2.3")
+    on_gpu = fast.model_copy(
+        update={
+            "case": fast.case.model_copy(update={"accelerator": CaseAccelerator(profile="nvidia", platform="cuda")})
+        }
+    )
+    beside = MeasuredRun([(on_gpu, ())], 1, "02-jit-in-tf32")
+    found = settle(of_gpus, [ClaimManifest("02-jit", None)], hardware="gpu", additional_runs=[beside])
+    assert (found.verdict, found.sentences) == ("measured-not-decided", ())
 
 
 def test_a_time_of_one_machine_is_settled_on_that_machine_alone() -> None:
@@ -181,9 +195,10 @@ def test_a_compiled_program_alone_does_not_confirm_what_has_to_be_measured_as_we
 
 @pytest.mark.parametrize("interval", [("2.1", "2.3"), ("1.2", "1.4"), ("1.9", "2.1")])
 def test_a_question_of_the_ledgers_own_is_neither_confirmed_nor_refuted(interval: tuple[str, str]) -> None:
-    own = CLAIM.model_copy(update={"own": True, "confirms": "", "refutes": ""})
+    own = CLAIM.model_copy(update={"kind": "question"})
     assert settle(own, [asked(a_result(*interval))], hardware="cpu").verdict == "measured"
-    assert settle(own, [asked(a_result(*interval))], hardware="tpu").verdict == "untestable-here"
+    of_gpus = own.model_copy(update={"hardware": ("gpu",)})
+    assert settle(of_gpus, [asked(a_result(*interval))], hardware="cpu").verdict == "untestable-here"
     assert settle(own, [ClaimManifest("02-jit", None)], hardware="cpu").verdict == "not-measured-yet"
 
 
@@ -214,7 +229,7 @@ def test_seconds_of_a_machine_that_nobody_names_are_settled_nowhere() -> None:
 @pytest.mark.parametrize(
     ("intervals", "verdict"),
     [
-        ((("2.1", "2.3"), ("1.2", "1.4")), "confirmed"),
+        ((("2.1", "2.3"), ("1.2", "1.4")), "example-exists"),
         ((("1.2", "1.4"), ("1.9", "2.1")), "inconclusive"),
         ((("1.2", "1.4"),), "inconclusive"),
     ],
@@ -222,11 +237,61 @@ def test_seconds_of_a_machine_that_nobody_names_are_settled_nowhere() -> None:
 def test_of_what_can_be_so_one_manifest_is_enough_and_none_refutes(
     intervals: tuple[tuple[str, str], ...], verdict: str
 ) -> None:
-    claim = CLAIM.model_copy(update={"can": True})
-    assert settle(claim, [asked(a_result(*each)) for each in intervals], hardware="cpu").verdict == verdict
+    claim = CLAIM.model_copy(update={"kind": "possibility"})
+    examples = [asked(a_result(*each)) for each in intervals]
+    assert settle(claim, examples, hardware="cpu", record=EARLY).verdict == verdict
+
+
+@pytest.mark.parametrize("record", [None, LATE])
+def test_an_example_that_was_chosen_after_its_result_is_none(record: BoundsRecord | None) -> None:
+    claim = CLAIM.model_copy(update={"kind": "possibility"})
+    found = settle(claim, [asked(a_result("2.1", "2.3"))], hardware="cpu", record=record)
+    assert found.verdict == "inconclusive"
 
 
 def test_an_example_of_what_can_be_so_has_to_be_a_whole_run() -> None:
-    claim = CLAIM.model_copy(update={"can": True})
-    assert settle(claim, [asked(a_result("2.1", "2.3"), cases=2)], hardware="cpu").verdict == "inconclusive"
-    assert settle(claim, [asked(invalid())], hardware="cpu").verdict == "inconclusive"
+    claim = CLAIM.model_copy(update={"kind": "possibility"})
+    partial = asked(a_result("2.1", "2.3"), cases=2)
+    assert settle(claim, [partial], hardware="cpu", record=EARLY).verdict == "measured-not-decided"
+    assert settle(claim, [asked(invalid())], hardware="cpu", record=EARLY).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("interval", [("2.1", "2.3"), ("1.2", "1.4")])
+def test_what_cannot_be_measured_is_an_opinion_whatever_was_measured_next_to_it(interval: tuple[str, str]) -> None:
+    opinion = CLAIM.model_copy(update={"kind": "opinion"})
+    assert settle(opinion, [asked(a_result(*interval))], hardware="cpu").verdict == "opinion"
+    assert settle(opinion, [], hardware="cpu").verdict == "opinion"
+
+
+def test_a_claim_without_a_manifest_of_its_setting_has_no_verdict() -> None:
+    claim = CLAIM.model_copy(update={"manifests": ()})
+    assert settle(claim, [], hardware="cpu").verdict == "untestable-here"
+
+
+@pytest.mark.parametrize(
+    ("written", "age"),
+    [
+        (EARLY, "before-any-result"),
+        (EARLY.model_copy(update={"written": datetime(2026, 1, 2, tzinfo=UTC)}), "before-this-result"),
+        (LATE, "after-this-result"),
+        (None, "not-recorded"),
+    ],
+)
+def test_a_verdict_tells_whether_its_bounds_were_written_before_its_results(
+    written: BoundsRecord | None, age: str
+) -> None:
+    earlier = Replaced(measured=date(2026, 1, 1), result="")
+    claim = CLAIM.model_copy(update={"replaced": (earlier,)})
+    result = a_result("2.1", "2.3", started="2026-01-03T00:00:00Z", finished="2026-01-03T01:00:00Z")
+    assert settle(claim, [asked(result)], hardware="cpu", record=written).bounds_age == age
+
+
+def test_an_answer_in_words_is_shown_only_with_the_results_and_the_verdict_that_it_was_written_for() -> None:
+    result = a_result("2.1", "2.3")
+    digest = settle(CLAIM, [asked(result)], hardware="cpu").results_digest
+    claim = CLAIM.model_copy(update={"answers": {"confirmed": "Twice."}, "written_for": digest})
+    assert settle(claim, [asked(result)], hardware="cpu").answer == "Twice."
+    again = result.model_copy(update={"finished": "2099-01-01T00:00:00Z"})
+    assert settle(claim, [asked(again)], hardware="cpu").answer == ""
+    slower = a_result("1.2", "1.4")
+    assert settle(claim, [asked(slower)], hardware="cpu").answer == ""

@@ -1,0 +1,134 @@
+"""Put a claim's verdict into words: its name, what it rests on, and an answer generated from the results. Pure."""
+
+from collections.abc import Sequence
+
+from accelbench import figures
+from accelbench.api.result import Comparison, Result
+from accelbench.claims import evidence, suite, words
+from accelbench.claims.bounds import Age
+from accelbench.claims.ledger import ClaimVerdict
+from accelbench.claims.settle import SettledClaim
+from accelbench.verdict.redaction import redact_invalid
+
+VERDICT_NAMES: dict[ClaimVerdict, str] = {
+    "confirmed": "confirmed",
+    "in-direction": "reproduces in direction",
+    "example-exists": "an example exists",
+    "refuted": "refuted",
+    "inconclusive": "inconclusive",
+    "measured": "measured",
+    "measured-not-decided": "measured, not decided",
+    "opinion": "opinion",
+    "not-measured-yet": "not measured yet",
+    "untestable-here": "untestable here",
+    "untestable-anywhere": "untestable anywhere",
+}
+BEGINNINGS: dict[ClaimVerdict, str] = {
+    "confirmed": "Yes.",
+    "in-direction": "Yes in direction, but the interval excludes the article's figure.",
+    "example-exists": "Yes, it can be so: an example exists.",
+    "refuted": "No.",
+    "inconclusive": "Not decided.",
+    "measured": "This is a question of our own, so there is no verdict.",
+    "measured-not-decided": "Not decided: the measurement is incomplete.",
+    "opinion": "The sentence claims nothing that can be measured.",
+    "not-measured-yet": "Not measured yet.",
+    "untestable-here": "This hardware cannot settle it.",
+    "untestable-anywhere": "Nothing can settle it: the article does not name its machine.",
+}
+"""How a generated answer begins."""
+AGES: dict[Age, str] = {
+    "before-any-result": "before any result",
+    "before-this-result": "after an earlier result",
+    "after-this-result": "after this result",
+    "not-recorded": "not recorded",
+}
+FRAMEWORKS = {"jax": "JAX", "torch": "PyTorch"}
+
+
+def in_words(settled_claim: SettledClaim) -> str:
+    """Return the ledger's answer to the question if it was written for these results, else a generated one."""
+    return settled_claim.answer or generated(settled_claim)
+
+
+def generated(settled_claim: SettledClaim) -> str:
+    """Generate an answer from the findings or, for a question of our own, from the comparisons of its results."""
+    sentences = [words.simplify_sentence(sentence) for sentence in settled_claim.sentences]
+    if not sentences and settled_claim.verdict in {"measured", "opinion"}:
+        baseline = settled_claim.claim.table_baseline
+        results = [redact_invalid(result) for result in settled_claim.deciding_results]
+        compared = [suite.with_baseline(result, baseline) if baseline else result for result in results]
+        sentences = [_describe_comparisons(result) for result in compared]
+    return " ".join(filter(None, (BEGINNINGS[settled_claim.verdict], *sentences)))
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text; a period inside a number or a name does not end it."""
+    sentence, period, _ = text.partition(". ")
+    return f"{sentence}." if period else sentence
+
+
+def describe_speedup(comparison: Comparison) -> str:
+    """Describe a comparison's speedup, such as `1.9 times as fast (1.6 to 2.2)`; empty if it has none.
+
+    The warning that the interval may be too narrow is part of the text.
+    """
+    if comparison.speedup is None or comparison.lower is None or comparison.upper is None:
+        return ""
+    text = words.times(float(comparison.speedup), float(comparison.lower), float(comparison.upper))
+    if not evidence.may_be_too_narrow(comparison):
+        return text
+    return f"{text.removesuffix(')')}, or wider)"
+
+
+def basis(settled_claim: SettledClaim) -> str:
+    """Return what the verdict rests on: programs or machines, versions, days, and the age of the bounds."""
+    results = settled_claim.deciding_results
+    if not results:
+        return ""
+    texts = [_where(results), _versions(results), _days(results)]
+    if settled_claim.claim.is_decidable:
+        record = settled_claim.bounds
+        commit = f" ({record.commit[:8]})" if record else ""
+        texts.append(f"bounds written {AGES[settled_claim.bounds_age]}{commit}")
+    return ", ".join(filter(None, texts))
+
+
+def is_by_program(settled_claim: SettledClaim) -> bool:
+    """Return True if the verdict rests on compiled programs alone, so that nothing was measured."""
+    results = settled_claim.deciding_results
+    return bool(results) and all(result.compiled for result in results)
+
+
+def _where(results: Sequence[Result]) -> str:
+    """Return `by program for an h100`, the devices that measured, or both."""
+    targets = sorted({str(result.case.accelerator.target) for result in results if result.compiled})
+    devices = dict.fromkeys(words.device_name(result) for result in results if not result.compiled)
+    texts = [f"by program for {figures.join_names(targets)}"] if targets else []
+    return " and ".join([*texts, *(f"on {device}" for device in devices)])
+
+
+def _versions(results: Sequence[Result]) -> str:
+    """Return the versions of the frameworks, such as `JAX 0.10.2, PyTorch 2.15`; several if the results differ."""
+    texts = []
+    for package, title in FRAMEWORKS.items():
+        versions = {result.fingerprint.get(f"version.{package}", "").partition("+")[0] for result in results} - {""}
+        if versions:
+            texts.append(f"{title} {' and '.join(sorted(versions))}")
+    return ", ".join(texts)
+
+
+def _days(results: Sequence[Result]) -> str:
+    """Return the first and the last day of the measurements, or the one day."""
+    days = sorted({result.finished[:10] for result in results})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def _describe_comparisons(result: Result) -> str:
+    """Return a sentence on each variant's speedup over the baseline; empty if nothing was compared."""
+    texts = [
+        f"{comparison.variant} was {text}"
+        for comparison in result.comparisons
+        if (text := describe_speedup(comparison)) and not comparison.invalid
+    ]
+    return f"Against {result.case.baseline}, {figures.join_names(texts)}." if texts else ""

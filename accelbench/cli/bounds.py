@@ -1,0 +1,94 @@
+"""Find in git the commit that first wrote the present bounds of each row, and write `bounds.yaml`.
+
+Run `python -m accelbench.cli.bounds` in a checkout, after the bounds are committed.
+"""
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from accelbench.claims import bounds, ledger
+
+HEAD = "# Written by `python -m accelbench.cli.bounds`: the commit that first wrote the present bounds of each row.\n"
+
+
+def main() -> None:
+    """Write bounds.yaml next to the ledger."""
+    directory = ledger.directory().resolve()
+    text = yaml.safe_dump(find_records(directory), sort_keys=False, default_flow_style=None, width=120)
+    (directory / bounds.BOUNDS).write_text(HEAD + text, encoding="utf-8")
+
+
+def find_records(directory: Path) -> list[dict[str, object]]:
+    """Return a record for each row: its digest, and the oldest commit from which on the digest is the present one.
+
+    `directory` is the ledger's, in a git checkout. Rows without bounds, and rows whose bounds are not committed, have
+    no record.
+    """
+    log = _git(directory, "log", "--format=%H %cI", "--", ".").decode()
+    commits = [line.split() for line in log.splitlines()]  # newest first
+    present = _digests(directory, commits[0][0])
+    records: dict[int, dict[str, object]] = {}
+    unchanged_rows = set(present)
+    for commit, time in commits:
+        found = _digests(directory, commit)
+        unchanged_rows = {row for row in unchanged_rows if found.get(row) == present[row]}
+        for row in unchanged_rows:
+            records[row] = {"row": row, "digest": present[row], "commit": commit[:12], "written": time}
+    return [records[row] for row in sorted(records)]
+
+
+def _digests(directory: Path, commit: str) -> dict[int, str]:
+    """Return the digest of each row's bounds as they were at the commit; rows that had none are left out."""
+    files = _files(directory, commit)
+    found = {}
+    for row in map(_with_present_names, _parse(files.get(ledger.LEDGER, "")) or []):
+        names = row.get("manifests", ())
+        is_decidable = row.get("kind", "claim") in ledger.DECIDABLE_KINDS
+        if names and is_decidable and "hardware" in row and all(name in files for name in names):
+            found[row["row"]] = bounds.digest(row, [_parse(files[name]) for name in names])
+    return found
+
+
+def _with_present_names(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of the ledger with today's names of fields that had others before."""
+    renamed = dict(row)
+    if "manifest" in renamed:
+        renamed["manifests"] = [renamed.pop("manifest")]
+    if "trainings" in renamed:
+        renamed["trainings"] = [
+            {**{name: value for name, value in training.items() if name != "atLeastHalf"}, "claims": "direction"}
+            if training.get("atLeastHalf")
+            else training
+            for training in renamed["trainings"]
+        ]
+    return renamed
+
+
+def _files(directory: Path, commit: str) -> Mapping[str, str]:
+    """Return the text of each YAML file that was in the directory at the commit, by name."""
+    with tarfile.open(fileobj=io.BytesIO(_git(directory, "archive", commit, "."))) as archive:
+        members = [member for member in archive.getmembers() if member.isfile() and member.name.endswith(".yaml")]
+        texts = {member.name: archive.extractfile(member) for member in members}
+        return {name: file.read().decode() for name, file in texts.items() if file}
+
+
+@cache
+def _parse(text: str) -> Any:
+    """Parse YAML; most files are the same in many commits."""
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+
+
+def _git(directory: Path, *arguments: str) -> bytes:
+    """Return what git prints."""
+    return subprocess.run(["git", *arguments], cwd=directory, capture_output=True, check=True).stdout
+
+
+if __name__ == "__main__":
+    main()
