@@ -135,7 +135,7 @@ def test_a_result_may_have_had_less_time_than_the_manifest_allows_but_no_smaller
     measurement["timeLimitSeconds"] -= 1
     measurement["rounds"]["max"] -= 1
     listing = ["claims", "list", "--rows", "33", "--output", "json", "--results", str(tmp_path / "results/claims")]
-    for minimum, verdict in ((0, "confirmed"), (1, "not-measured-yet")):
+    for minimum, verdict in ((0, "refuted"), (1, "not-measured-yet")):
         measurement["rounds"]["min"] -= minimum
         path.write_text(json.dumps(record))
         assert json.loads(CliRunner().invoke(app, listing).stdout)[0]["verdict"] == verdict
