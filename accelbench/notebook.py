@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from accelbench import frameworks
-from accelbench.api.case import SCRIPT_NAME, SCRIPT_SUFFIX, Precision
+from accelbench.api.case import SCRIPT_NAME, SCRIPT_SUFFIX, PrecisionPolicy
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun, Measurement
 from accelbench.catalogue import declarations, pickled
@@ -120,7 +120,7 @@ def compare(
     cost: Mapping[str, Any] | Cost | Callable[..., Any] | None = None,
     operations: Mapping[str, Any] | Operations | Callable[..., Any] | None = None,
     variants: Sequence[str] = (),
-    precision: Precision | None = None,
+    precision: PrecisionPolicy | None = None,
     settings: Mapping[str, object] = MappingProxyType({}),
     accept_noise: bool = False,
     processors: int | None = None,
@@ -147,7 +147,8 @@ def compare(
         variants: Functions and modes to compare, such as `jax/jit`, the baseline first; by default each function in
             the first mode of its framework. The baseline is then `pytorch/eager`, without it `jax/jit`, and without
             both the first function.
-        precision: Type of the computation: `float32`, the default, `float64`, `tf32`, `bfloat16` or `float16`.
+        precision: Type of the computation: `float32`, the default, `float64`, `tf32`, `bfloat16` or `float16`;
+            or `default`: float32 arrays, and products as each framework computes them by default.
         settings: Other fields of a BenchmarkRun's spec, such as `{"measurement.rounds.max": 20}`, and parameters of
             `arrays`, such as `{"rows": 256}`.
         accept_noise: True to count rounds that other load disturbed; if there are any, there is no verdict.

@@ -9,11 +9,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from accelbench import platforms
 from accelbench.api import rules
 from accelbench.api.environment import CaseEnvironment
 from accelbench.document import DecimalString, Document, Line, on_one_line
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16", "float16"]
+"""Arithmetic of a program."""
+PrecisionPolicy = Literal["float64", "float32", "tf32", "bfloat16", "float16", "default"]
+"""What a run requests: an arithmetic for all variants, or float32 arrays with each framework's default products."""
 ParameterValue = (
     Annotated[int, Field(ge=1 - 2**53, le=2**53 - 1)]
     | Annotated[str, Field(max_length=256), AfterValidator(on_one_line)]
@@ -38,7 +42,11 @@ class CaseVariant(Document):
 class MeasurementSettings(Document):
     """Hold the settings that a run passes on to each of its cases unchanged."""
 
-    precision: Precision = Field(default="float32", description="The same arithmetic for every variant.")
+    precision: PrecisionPolicy = Field(
+        default="float32",
+        description="The same arithmetic for every variant; or default: arrays in float32, and products as each "
+        "framework computes them by default, which on NVIDIA GPUs is not the same arithmetic.",
+    )
     protocol: Literal["steady", "latency"] | None = Field(
         default=None,
         description="steady: blocks of many calls. latency: call by call, p50 and p99. Default: the workload's own.",
@@ -194,3 +202,11 @@ class Case(Document):
         """Return the environment of the variant of that name; None if it runs in accelbench's own."""
         name = next((each.environment for each in self.variants if each.name == variant), None)
         return next((environment for environment in self.environments if environment.name == name), None)
+
+    @property
+    def arithmetic(self) -> Precision:
+        """Return the arithmetic that outputs are held to: for `default`, the least exact of the frameworks'."""
+        precision = self.measurement.precision
+        if precision != "default":
+            return precision
+        return platforms.find(self.accelerator.platform).default_arithmetic

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from accelbench.extensions import load
 
@@ -30,6 +30,8 @@ class Platform:
     """The platform's name in each framework that does not list it in `Framework.platforms`."""
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Unsupported precisions, each with the reason."""
+    default_arithmetic: Literal["float32", "tf32"] = "float32"
+    """The least exact arithmetic in which a framework multiplies float32 arrays by default."""
     caches: Mapping[str, str] = field(default_factory=dict)
     """Environment variables with the paths of the driver's compile caches, each with the name of the cache's folder."""
     largest_product: int = 8192

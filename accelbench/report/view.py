@@ -80,7 +80,8 @@ def title(case: Case, *, compiled_cases: bool = False) -> str:
     if parameters:
         text += f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})"
     suffix = "compiled and not run" if compiled_cases else case.accelerator.label
-    return f"{text}, {case.measurement.precision}, {suffix}"
+    precision = case.measurement.precision
+    return f"{text}, {'default precision' if precision == 'default' else precision}, {suffix}"
 
 
 def warning(result: Result) -> str:
@@ -110,6 +111,22 @@ def sentences(result: Result) -> tuple[str, ...]:
     """Return a few sentences with the findings of a result: what was observed, or how variants compare."""
     if nothing_measured(result):
         return ()
+    return (*_findings(result), *_unequal_arithmetic(result.case))
+
+
+def _unequal_arithmetic(case: Case) -> tuple[str, ...]:
+    """Return a sentence if the case's precision is not the same arithmetic for all variants."""
+    if case.measurement.precision != "default" or case.arithmetic == "float32":
+        return ()
+    sentence = (
+        "Not the same arithmetic: each framework multiplies float32 arrays as it does by default. "
+        f"Outputs are held to {case.arithmetic}, the least exact; the check precision has each framework's settings."
+    )
+    return (sentence,)
+
+
+def _findings(result: Result) -> tuple[str, ...]:
+    """Return the sentences on what was observed, or on how variants compare."""
     if result.observations:
         return tuple(f"{observations.headline}." for observations in result.observations)
     if result.ranked_comparisons:

@@ -38,7 +38,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         return untested(dependence.unable or "its outputs on other inputs were not compared")
     if problem := _problem_on_original_inputs(case, launch, launch.parity):
         return untested(f"{problem}{captured}")
-    finding = _judge_unseen(launch.parity.unseen, TOLERANCES[case.measurement.precision])
+    finding = _judge_unseen(launch.parity.unseen, TOLERANCES[case.arithmetic])
     return Finding(finding.outcome, finding.reading + captured)
 
 

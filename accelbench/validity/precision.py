@@ -1,22 +1,23 @@
 """Check that arithmetic has the requested precision: the policy and the type of arrays, as read back."""
 
-from accelbench.api.case import Case
-from accelbench.api.case import Precision as Policy
+from accelbench.api.case import Case, PrecisionPolicy
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
-ARRAY_TYPES: dict[Policy, str] = {
+ARRAY_TYPES: dict[PrecisionPolicy, str] = {
     "float64": "float64",
     "float32": "float32",
     "tf32": "float32",  # TF32 is how products are computed; arrays stay float32
+    "default": "float32",
     "bfloat16": "bfloat16",
     "float16": "float16",
 }
-STEP_TYPES: dict[Policy, set[str]] = {
+STEP_TYPES: dict[PrecisionPolicy, set[str]] = {
     "float64": {"float64"},
     "float32": {"float32"},
     "tf32": {"float32"},
+    "default": {"float32"},
     "bfloat16": {"bfloat16", "float32"},
     "float16": {"float16", "float32"},
 }
@@ -40,6 +41,9 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         return failed(f"{precision.policy} was set, {requested} was requested")
     if precision.dtype != ARRAY_TYPES[requested]:
         return failed(f"arrays are {precision.dtype}, {requested} needs {ARRAY_TYPES[requested]}")
+    if requested == "default":
+        settings = ", ".join(f"{setting} {value or 'unset'}" for setting, value in precision.matmul.items())
+        return _judge_step(launch, requested) or passed(f"the framework's own settings: {settings}")
     fitting_settings = TF32_SETTINGS if requested == "tf32" else FULL_PRECISION_SETTINGS
     for setting, value in precision.matmul.items():
         if value not in fitting_settings:
@@ -47,7 +51,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     return _judge_step(launch, requested) or passed(f"{requested}, arrays {precision.dtype}")
 
 
-def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
+def _judge_step(launch: LaunchRecord, requested: PrecisionPolicy) -> Finding | None:
     """Return a finding if the step computes in other types than requested, or its program sets flags; else None."""
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable):

@@ -80,7 +80,7 @@ def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
         device = launch.facts.device
         if not isinstance(device, Unreadable) and device.name in SHEETS:
             sheet = SHEETS[device.name]
-            flops = sheet.flops_per_second.get(case.measurement.precision)
+            flops = sheet.flops_per_second.get(case.arithmetic)
             return Roof(flops, sheet.bytes_per_second, "data-sheet")
     limits_of_launches = [launch.facts.limits for launch in launches]
     measured = [limits for limits in limits_of_launches if not isinstance(limits, Unreadable)]

@@ -184,7 +184,7 @@ def test_kubectl_explains_the_spec(crds: Cluster) -> None:
     assert "Define what to compare, where, and how certain the result must be." in said
     assert "A variant's name; default: the first variant." in said
     measurement = crds.kubectl("explain", "bmr.spec.measurement.precision").stdout
-    assert "ENUM: float64 float32 tf32 bfloat16 float16" in " ".join(measurement.split())
+    assert "ENUM: float64 float32 tf32 bfloat16 float16 default" in " ".join(measurement.split())
 
 
 @pytest.mark.cluster

@@ -56,6 +56,32 @@ def test_op_by_op_compiles_operations_and_no_whole(chain_in_jax: dict[str, Any])
     assert chain_in_jax["op-by-op"]["again"] == []
 
 
+@pytest.mark.parametrize(
+    ("framework", "module", "settings"),
+    [
+        (
+            "pytorch",
+            "torch",
+            "[backend.fp32_precision for backend in accelbench_runner.frameworks.pytorch.FP32_BACKENDS.values()]",
+        ),
+        ("jax", "jax", "[jax.config.jax_default_matmul_precision]"),
+    ],
+)
+def test_default_precision_leaves_a_frameworks_settings_as_they_are(framework: str, module: str, settings: str) -> None:
+    code = """
+import numpy, FRAMEWORK, accelbench_runner
+from accelbench.frameworks import Options
+before = SETTINGS
+adapter = Adapter(AdapterSettings("eager", Options(), "cpu", "default", 1, False))
+adapter.initialise()
+print(json.dumps([before, SETTINGS, adapter.precision().matmul, str(adapter.put({"x": numpy.ones(2)})["x"].dtype)]))
+"""
+    before, after, read_back, dtype = inside(framework, code.replace("SETTINGS", settings).replace("FRAMEWORK", module))
+    assert before == after
+    assert list(read_back.values()) == after
+    assert dtype.endswith("float32")
+
+
 @pytest.mark.parametrize("use", ["jax/jit", "pytorch/eager", "numpy/eager"])
 @pytest.mark.parametrize(("precision", "expected"), [("float32", "complex64"), ("float64", "complex128")])
 def test_complex_numbers_have_parts_of_the_precision(use: str, precision: str, expected: str) -> None:

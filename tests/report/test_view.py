@@ -49,6 +49,20 @@ def test_nothing_is_compared_with_a_baseline_that_failed() -> None:
     assert [row.verdict for row in view.variant_rows(result)] == ["failed: OutOfMemory", "not compared"]
 
 
+@pytest.mark.parametrize(("platform", "said"), [("cuda", True), ("cpu", False)])
+def test_default_precision_is_said_to_be_unequal_arithmetic_where_it_is(platform: str, said: bool) -> None:
+    case = sample.case()
+    case = case.model_copy(
+        update={
+            "measurement": case.measurement.model_copy(update={"precision": "default"}),
+            "accelerator": case.accelerator.model_copy(update={"platform": platform}),
+        }
+    )
+    sentences = view.sentences(sample.result(case=case))
+    assert ("Not the same arithmetic" in sentences[-1]) == said
+    assert ("held to tf32" in sentences[-1]) == said
+
+
 def test_a_phase_of_microseconds_is_not_given_digits() -> None:
     eager = sample.variant("pytorch/eager", "0.001").model_copy(
         update={"phases": (PhaseTime(phase="compile", median_seconds="0.000002", min_seconds="0", max_seconds="1"),)}

@@ -125,6 +125,13 @@ def test_a_launch_that_breaks_a_rule_fails_the_check_with_its_numbers(
     assert reading in check.reading
 
 
+def test_with_default_precision_a_frameworks_own_settings_pass_and_are_shown() -> None:
+    settings = {**PRECISION, "policy": "default", "matmul": {"cuda.matmul": "ieee", "cudnn.conv": "tf32", "jax": None}}
+    check = only("precision", reporting(precision=settings), case=a_case(precision="default"))
+    assert check.outcome == "passed"
+    assert "cuda.matmul ieee, cudnn.conv tf32, jax unset" in check.reading
+
+
 def test_blocks_too_short_for_the_clock_fail() -> None:
     check = only("clock", a_launch(block_seconds=0.001, seconds=0.001))
     assert check.outcome == "failed"

@@ -9,7 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accelbench.api.case import Precision as Policy
+from accelbench.api.case import Precision as RoundedPrecision
+from accelbench.api.case import PrecisionPolicy as Policy
 from accelbench.catalogue.numbers import NotNumbersError, to_numbers
 from accelbench.catalogue.workload_checks import RESULT, InvalidWorkloadError, numbers_by_name
 from accelbench.frameworks import Options
@@ -50,7 +51,7 @@ class AdapterSettings:
     """The framework's name of the platform."""
     model: str = ""
     """Model of the device, for frameworks that cannot report it."""
-    rounded: Policy | None = None
+    rounded: RoundedPrecision | None = None
     """Policy of the launches to which this run in float64 is compared: captured floats are rounded to its type first,
     and random numbers are drawn in it. None: this is a launch."""
 

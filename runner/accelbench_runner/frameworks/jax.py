@@ -35,11 +35,12 @@ DTYPES = {
     "float64": jnp.float64,
     "float32": jnp.float32,
     "tf32": jnp.float32,
+    "default": jnp.float32,
     "bfloat16": jnp.bfloat16,
     "float16": jnp.float16,
 }
-MATMUL_PRECISION = {"tf32": "tensorfloat32"}
-"""Precision of float32 products; every other policy uses the type's full precision."""
+MATMUL_PRECISION = {"tf32": "tensorfloat32", "default": None}
+"""Precision of float32 products, None for JAX's default; every other policy uses the type's full precision."""
 LIBRARIES = {"cuda": {"cudnn": ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12")}}
 """Libraries of a backend whose versions JAX does not report, and the distributions that contain them."""
 PRODUCT_OPTIONS = {"cuda": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}}

@@ -28,7 +28,7 @@ from accelbench_runner.frameworks.adapter import (
 )
 from accelbench_runner.frameworks.work import Work
 
-DTYPES = {"float64": np.float64, "float32": np.float32, "float16": np.float16}
+DTYPES = {"float64": np.float64, "float32": np.float32, "default": np.float32, "float16": np.float16}
 PRODUCTS = frozenset({"matmul", "vecdot", "matvec", "vecmat", "dot", "vdot", "inner", "tensordot", "einsum"})
 CONVOLUTIONS = frozenset({"convolve", "correlate"})
 SOURCE = "the operations that NumPy ran"

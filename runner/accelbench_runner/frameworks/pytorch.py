@@ -46,6 +46,7 @@ DTYPES = {
     "float64": torch.float64,
     "float32": torch.float32,
     "tf32": torch.float32,
+    "default": torch.float32,
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
 }
@@ -111,11 +112,12 @@ class PyTorch(Adapter):
         if self._settings.rounded and self._settings.precision == "float64":
             # Launches in a narrower type, with which this run in float64 is compared, draw their numbers in that type.
             draw_random_numbers_in(DTYPES[self._settings.rounded])
-        uses_tf32 = self._settings.precision == "tf32"
-        # torch.export reads the older flag, which must agree, and restores only the setting of cuDNN as a whole.
-        torch.backends.cudnn.allow_tf32 = uses_tf32
-        for library in (torch.backends.cudnn, *FP32_BACKENDS.values()):
-            library.fp32_precision = "tf32" if uses_tf32 else "ieee"
+        if self._settings.precision != "default":
+            uses_tf32 = self._settings.precision == "tf32"
+            # torch.export reads the older flag, which must agree, and restores only the setting of cuDNN as a whole.
+            torch.backends.cudnn.allow_tf32 = uses_tf32
+            for library in (torch.backends.cudnn, *FP32_BACKENDS.values()):
+                library.fp32_precision = "tf32" if uses_tf32 else "ieee"
         self._backend.start(compiles=self._compiles)
         self.put(np.zeros(1))
         self._backend.synchronise()

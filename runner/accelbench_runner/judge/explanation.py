@@ -57,7 +57,7 @@ def _inputs(case: Case) -> dict[str, Array]:
     """Return the arrays that the program starts from, of the initial state and the first batch, without large ones."""
     workload = catalogue.find(case.workload)
     arrays = generate(workload, catalogue.parse_parameters(workload, case.parameters), case.measurement.seed)
-    rounded = round_arrays(arrays, case.measurement.precision)
+    rounded = round_arrays(arrays, case.arithmetic)
     named = {**rounded.state, **(rounded.batches[0] if rounded.batches else {})}
     return {name: array for name, array in named.items() if array.size <= MAXIMUM_SIZE and array.dtype.kind in "biuf"}
 

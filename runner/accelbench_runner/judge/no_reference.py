@@ -34,7 +34,7 @@ def narrow_reference(case: Case, launches: Iterable[LaunchRecord], units: int) -
     """
     if catalogue.find(case.workload).has_reference():
         return None
-    precision = case.measurement.precision
+    precision = case.arithmetic
     for launch in launches:
         if launch.variant != case.baseline:
             continue

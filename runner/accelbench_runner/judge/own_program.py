@@ -29,7 +29,7 @@ class OwnProgram:
             options=catalogue.parse_options(self._variant_kind, variant.options),
             platform=PLATFORM,
             precision="float64",
-            rounded=case.measurement.precision,
+            rounded=case.arithmetic,
             threads=len(os.sched_getaffinity(0)),
             differentiates=workload.measure(parameters).differentiates,
             backend=frameworks.find(self._variant_kind.framework).backend(PLATFORM, {}),

@@ -129,7 +129,7 @@ def reference_for(
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     form = canonical_form(case, workload, parameters, unseen_seed)
-    precision, measure = case.measurement.precision, workload.measure(parameters)
+    precision, measure = case.arithmetic, workload.measure(parameters)
     file = directory / f"reference-{precision}-{units}{'' if unseen_seed is None else '-unseen'}.npz"
     known = Reference(
         expected={},

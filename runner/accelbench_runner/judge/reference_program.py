@@ -101,4 +101,4 @@ def start_arrays(case: Case, workload: Workload, parameters: Any, unseen_seed: i
     arrays = generate(workload, parameters, case.measurement.seed)
     if unseen_seed is not None:
         arrays = generate_unseen(workload, parameters, arrays, unseen_seed)
-    return round_arrays(arrays, case.measurement.precision)
+    return round_arrays(arrays, case.arithmetic)

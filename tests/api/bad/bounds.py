@@ -127,7 +127,9 @@ BOUNDS = (
     bad(
         "a precision that nothing has",
         {"spec.measurement.precision": "fp32"},
-        unsupported("spec.measurement.precision", "fp32", "float64", "float32", "tf32", "bfloat16", "float16"),
+        unsupported(
+            "spec.measurement.precision", "fp32", "float64", "float32", "tf32", "bfloat16", "float16", "default"
+        ),
     ),
     bad(
         "a metric that nothing has",

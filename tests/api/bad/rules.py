@@ -194,7 +194,7 @@ RULES = (
         "several things of which one hides the rules",
         {"spec.baseline": "jax/jt", "spec.measurement.precision": "fp32", "spec.measurement.seed": -1},
         'spec.measurement.precision: Unsupported value: "fp32": '
-        'supported values: "float64", "float32", "tf32", "bfloat16", "float16"',
+        'supported values: "float64", "float32", "tf32", "bfloat16", "float16", "default"',
         below("spec.measurement.seed", -1, 0),
     ),
 )
