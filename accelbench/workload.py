@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from accelbench import frameworks
 from accelbench.picture import Picture
+from accelbench.problem import describe_unknown
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -194,13 +195,14 @@ class Tools(Protocol):
         """
         ...
 
-    def in_mode(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return the function as the variant's mode runs it: compiled, or as it is.
+    def in_mode(self, function: Callable[..., Any], *, one_program: bool = False) -> Callable[..., Any]:
+        """Return the function as the variant's mode runs it: compiled with the variant's options, or as it is.
 
         A step that calls the returned function needs `Program(..., placed=True)`, so that it is not compiled again.
 
         Args:
-            function: Takes a batch.
+            function: Part of a step, such as the loss.
+            one_program: True if a compiler that cannot compile the function as one program must raise an error.
         """
         ...
 
@@ -218,8 +220,9 @@ class VariantKind:
         framework: The framework's name.
         mode: The mode's name.
         method: The workload's method that builds the program.
-        summary: First line of the method's docstring, if the variant is marked with `@variant`.
-        plain: True if the runner applies the mode to the step; False if a method marked `@variant` does.
+        summary: First line of the method's docstring; empty for a method that has the framework's name.
+        plain: True if the mode is the framework's own; False for a name of a method marked `@variant`.
+        in_mode: For a method marked `@variant`: the framework's mode that `Tools.in_mode` applies, or empty.
     """
 
     use: str
@@ -228,9 +231,15 @@ class VariantKind:
     method: str
     summary: str = ""
     plain: bool = True
+    in_mode: str = ""
+
+    @property
+    def adapter_mode(self) -> str:
+        """Return the mode to set the adapter to: the framework's own where there is one, or else the author's name."""
+        return self.in_mode or self.mode
 
 
-def variant(use: str) -> Callable[[Builder], Builder]:
+def variant(use: str, *, in_mode: str = "") -> Callable[[Builder], Builder]:
     """Return a decorator that marks a `Workload` method; the method then builds one variant.
 
     The method returns a program with `placed=True`, which the adapter calls unchanged. A program that is to run in the
@@ -238,9 +247,10 @@ def variant(use: str) -> Callable[[Builder], Builder]:
 
     Args:
         use: `FRAMEWORK/MODE`, where the mode is any name.
+        in_mode: The framework's mode that `Tools.in_mode` applies; the variant then takes the options of that mode.
 
     Raises:
-        ValueError: The framework is unknown, or there is no mode.
+        ValueError: The framework or its mode is unknown, or there is no mode.
 
     Example:
         @variant("jax/jit-pieces")
@@ -248,14 +258,16 @@ def variant(use: str) -> Callable[[Builder], Builder]:
     """
     framework, _, mode = use.partition("/")
     try:
-        frameworks.find(framework)
+        modes = frameworks.find(framework).modes
     except frameworks.UnknownFrameworkError as error:
         raise ValueError(f'@variant("{use}"): {error}') from None
     if not mode:
         raise ValueError(f'@variant("{use}") names no mode; such as @variant("{framework}/by-hand")')
+    if in_mode and in_mode not in modes:
+        raise ValueError(f'@variant("{use}", in_mode="{in_mode}"): {describe_unknown("mode", in_mode, modes)}')
 
     def mark(method: Builder) -> Builder:
-        method.__dict__["accelbench_variant"] = use
+        method.__dict__["accelbench_variant"] = (use, in_mode)
         return method
 
     return mark
@@ -453,17 +465,24 @@ class Workload:
         kinds: dict[str, VariantKind] = {}
         for method, modes in cls.modes.items():
             framework = frameworks.name_of(method)
+            # A framework's only program needs no summary: that of the mode says what it is.
+            docstring = None if method == framework else getattr(cls, method, cls).__doc__
             for mode in modes:
                 use = f"{method}/{mode}"
-                kinds[use] = VariantKind(use=use, framework=framework, mode=mode, method=method)
+                kinds[use] = VariantKind(use, framework, mode, method, _first_line(docstring))
         for method, member in vars(cls).items():
-            marked_use: str | None = getattr(member, "accelbench_variant", None)  # set by `@variant`
-            if marked_use is None:
+            mark: tuple[str, str] | None = getattr(member, "accelbench_variant", None)  # set by `@variant`
+            if mark is None:
                 continue
-            framework, mode = marked_use.split("/", 1)
-            docstring_lines = (member.__doc__ or "").strip().splitlines()
-            summary = docstring_lines[0] if docstring_lines else ""
-            kinds[marked_use] = VariantKind(
-                use=marked_use, framework=framework, mode=mode, method=method, summary=summary, plain=False
+            use, in_mode = mark
+            framework, mode = use.split("/", 1)
+            kinds[use] = VariantKind(
+                use, framework, mode, method, _first_line(member.__doc__), plain=False, in_mode=in_mode
             )
         return kinds
+
+
+def _first_line(docstring: str | None) -> str:
+    """Return the first line of a docstring; empty without one."""
+    lines = (docstring or "").strip().splitlines()
+    return lines[0] if lines else ""

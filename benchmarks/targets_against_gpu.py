@@ -33,7 +33,7 @@ def compiled(name: str, use: str, precision: Any, target: targets.Target) -> Exe
     kind = workload.variants()[use]
     parameters = catalogue.parse_parameters(workload, dict(SMALL[name][0]))
     settings = AdapterSettings(
-        mode=kind.mode,
+        mode=kind.adapter_mode,
         options=catalogue.parse_options(kind, {}),
         platform="cpu",
         precision=precision,

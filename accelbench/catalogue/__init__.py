@@ -148,9 +148,9 @@ def measure_of(workload: Workload, parameters: Any, protocol: Literal["steady", 
 
 def options_model(variant: VariantKind) -> type[frameworks.Options]:
     """Return the pydantic model of the options that the variant's mode takes."""
-    if not variant.plain:  # a method marked with `@variant` has no options
+    if not (variant.plain or variant.in_mode):  # the author's program runs in no mode of the framework
         return frameworks.Options
-    mode = frameworks.find(variant.framework).modes.get(variant.mode)
+    mode = frameworks.find(variant.framework).modes.get(variant.adapter_mode)
     return mode.options if mode is not None else frameworks.Options
 
 

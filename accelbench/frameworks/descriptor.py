@@ -19,6 +19,10 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    def unsupported(self, platform: str) -> str:  # noqa: ARG002 - a subclass may read it
+        """Return which option the platform of that name does not support, and why; empty, the default, if none."""
+        return ""
+
 
 @dataclass(frozen=True)
 class Mode:

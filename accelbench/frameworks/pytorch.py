@@ -6,17 +6,53 @@ from pydantic import Field
 
 from accelbench.frameworks.descriptor import Framework, Mode, Options
 
+CUDA = "cuda"
+"""PyTorch's name of NVIDIA's GPUs, and accelbench's name of the platform."""
+ROCM = "rocm"
 
-class CompileOptions(Options):
+
+class EagerOptions(Options):
+    """Set PyTorch's backends."""
+
+    cudnn_benchmark: bool = Field(
+        default=False,
+        description="torch.backends.cudnn.benchmark: cuDNN times its convolutions at the first call of each shape, and "
+        "keeps the fastest. XLA does this whenever it compiles for a GPU. GPUs only.",
+    )
+
+    def unsupported(self, platform: str) -> str:
+        """Return why the platform has no cuDNN to choose convolutions; empty if it has, or is not asked for."""
+        if self.cudnn_benchmark and platform not in (CUDA, ROCM):
+            return f"cudnn_benchmark is a setting of a GPU's convolutions; platform {platform} has none: leave it out"
+        return ""
+
+
+class CompileOptions(EagerOptions):
     """Pass options to torch.compile, by its own names."""
 
     mode: Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"] = Field(
-        default="default", description="What Inductor optimises for, and how long it may search."
+        default="default",
+        description="reduce-overhead records and replays CUDA graphs: GPUs only. max-autotune also times several "
+        "kernels for each product and convolution, and compiles for minutes; -no-cudagraphs leaves the graphs out.",
     )
     dynamic: bool | None = Field(
         default=None, description="Shapes as symbols: always, never, or once a shape has changed (default)."
     )
     fullgraph: bool = Field(default=False, description="Fail if the step cannot be captured as one graph.")
+
+    @property
+    def replays_graphs(self) -> bool:
+        """Return True if the mode records CUDA graphs on a GPU, and replays them."""
+        return self.mode in ("reduce-overhead", "max-autotune")
+
+    def unsupported(self, platform: str) -> str:
+        """Return which option the platform does not support, and why; empty if it supports all."""
+        if self.mode == "reduce-overhead" and platform not in (CUDA, ROCM):
+            return (
+                f"mode reduce-overhead is torch.compile's default with CUDA graphs, which platform {platform} lacks: "
+                "leave the mode out"
+            )
+        return super().unsupported(platform)
 
 
 FRAMEWORK = Framework(
@@ -25,8 +61,12 @@ FRAMEWORK = Framework(
     package="torch",
     extra="torch",
     modes={
-        "eager": Mode("PyTorch by default: every operation runs when Python reaches it."),
-        "compile": Mode("One call of torch.compile on the step.", CompileOptions, compiles_in_first_call=True),
+        "eager": Mode("PyTorch by default: every operation runs when Python reaches it.", EagerOptions),
+        "compile": Mode(
+            "torch.compile, on the step or on the part of it that the program leaves to the mode.",
+            CompileOptions,
+            compiles_in_first_call=True,
+        ),
     },
     adapter="accelbench_runner.frameworks.pytorch:PyTorch",
     platforms=("cpu", "cuda"),

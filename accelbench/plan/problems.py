@@ -1,7 +1,9 @@
 """Check what a run's schema cannot check: whether its workload, parameters, variants and sweep fit each other."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
@@ -167,7 +169,17 @@ def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Pro
             problems.append(Problem(f"spec.variants[{index}].use", str(error)))
         except frameworks.UnknownFrameworkError:
             continue  # a framework of a script, which its runner may know
-    return tuple(problems)
+    return (*problems, *_check_workload(run, partial(_unsupported_options, platform=platform)))
+
+
+def _unsupported_options(run: BenchmarkRun, workload: Workload, platform: platforms.Platform) -> Iterator[Problem]:
+    """Yield a problem for each variant with an option that the platform does not support; skip invalid variants."""
+    kinds = workload.variants()
+    for index, variant in enumerate(run.spec.variants):
+        with suppress(KeyError, ValidationError):  # `check_run` reports these
+            options = catalogue.parse_options(kinds[variant.use], variant.options)
+            if reason := options.unsupported(platform.name):
+                yield Problem(f"spec.variants[{index}].options", reason)
 
 
 def _check_spec(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:

@@ -84,11 +84,11 @@ def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], 
     return model
 
 
-def adamw(model: Decoder, learning_rate: float) -> torch.optim.AdamW:
-    """Create torch.optim.AdamW for all weights of the model, with PyTorch's default implementation."""
+def adamw(model: Decoder, learning_rate: float, *, fused: bool | None) -> torch.optim.AdamW:
+    """Create torch.optim.AdamW for all weights of the model; `fused` None is PyTorch's default for the device."""
     betas = (decoder.BETA1, decoder.BETA2)
     return torch.optim.AdamW(
-        model.parameters(), lr=learning_rate, betas=betas, eps=decoder.EPSILON, weight_decay=decoder.DECAY
+        model.parameters(), lr=learning_rate, betas=betas, eps=decoder.EPSILON, weight_decay=decoder.DECAY, fused=fused
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from accelbench.workload import Array, Program
+from accelbench.workload import Array, Program, Tools
 
 Loss = Callable[[Any, Any], Any]
 """(weights or model, batch) -> the loss, a scalar."""
@@ -59,8 +59,9 @@ def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Step:
 
 Tensors = Mapping[str, Any]
 """PyTorch tensors by name."""
-Compiled = Literal["nothing", "loss", "step", "whole"]
-"""The part under torch.compile: the loss with its backward pass, the optimizer's step as well, or all in one graph."""
+Part = Literal["loss", "step", "whole"]
+"""What runs in the variant's mode, such as compiled: the loss with its backward pass, the optimizer's step as well, or
+both as one program."""
 
 
 def torch_program(
@@ -69,19 +70,20 @@ def torch_program(
     learning_rate: float,
     batches: Sequence[Any],
     export_weights: Callable[[Tensors], Mapping[str, Any]],
-    compiled: Compiled = "nothing",
+    tools: Tools,
+    part: Part = "loss",
 ) -> Program:
     """Return a program that trains `model` by gradient descent.
 
-    `export_weights` maps the model's tensors to arrays with the names that `reference` uses. `compiled` says what
-    torch.compile compiles: the `loss` with its backward pass, the optimizer's `step` too, or the `whole` step at once.
+    `export_weights` maps the model's tensors to arrays with the names that `reference` uses. `part` says what runs in
+    the variant's mode: the `loss` with its backward pass, the optimizer's `step` too, or the `whole` step at once.
     """
     import torch
 
     def export_tensors(tensors: Tensors, loss: Any) -> dict[str, Any]:
         return {**export_weights(tensors), "loss": loss}
 
-    if compiled == "whole":
+    if part == "whole":
 
         def loss_of_tensors(tensors: Tensors, batch: Any) -> Any:
             """Return the loss of the model with `tensors` in place of the model's own parameters."""
@@ -91,11 +93,11 @@ def torch_program(
 
             return loss_of(apply_model, batch)
 
-        step = torch_whole_step(loss_of_tensors, learning_rate)
+        step = torch_whole_step(loss_of_tensors, learning_rate, tools)
         return Program(state=_named_tensors(model), step=step, batches=batches, placed=True, export=export_tensors)
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
-    if compiled == "step":
-        step = torch_compiled_step(torch.compile(loss_of), model, optimizer)
+    if part == "step":
+        step = torch_compiled_step(tools.in_mode(loss_of), model, optimizer, tools)
         return Program(state=_named_tensors(model), step=step, batches=batches, placed=True, export=export_tensors)
 
     def export_state(state: Any, loss: Any) -> dict[str, Any]:
@@ -104,15 +106,15 @@ def torch_program(
 
     return Program(
         state=(model, optimizer),
-        step=torch_step(torch.compile(loss_of) if compiled == "loss" else loss_of),
+        step=torch_step(tools.in_mode(loss_of)),
         batches=batches,
-        placed=compiled == "loss",
+        placed=True,
         export=export_state,
     )
 
 
-def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
-    """Return a step of gradient descent, compiled as one graph, whose state is the weights: tensors by name."""
+def torch_whole_step(loss_of: Loss, learning_rate: float, tools: Tools) -> Step:
+    """Return a step of gradient descent, in the variant's mode, whose state is the weights: tensors by name."""
     import torch
 
     def step(weights: Any, batch: Any) -> tuple[Any, Any]:
@@ -123,19 +125,16 @@ def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
             weight.sub_(gradients[name], alpha=learning_rate)
         return weights, loss
 
-    compiled_step: Step = torch.compile(step, fullgraph=True)
-    return compiled_step
+    return tools.in_mode(step, one_program=True)
 
 
-def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
+def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any, tools: Tools) -> Step:
     """Return a training step that compiles the optimizer's step; its state is the weights: tensors by name.
 
     The optimizer must have no state of its own, like plain SGD.
     """
-    import torch
-
     # torch.compile compiles again for another optimizer, so all measured blocks share this one.
-    update = torch.compile(optimizer.step)
+    update = tools.in_mode(optimizer.step)
     parameters = dict(model.named_parameters())
     last_weights: Tensors = {}
 

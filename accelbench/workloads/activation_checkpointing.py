@@ -27,7 +27,7 @@ class ActivationCheckpointing(network.DeepNetwork):
     """
 
     name = "activation-checkpointing"
-    modes = {"jax": ("jit",), "pytorch": ("eager",)}
+    modes = {"jax": ("jit",), "pytorch": ("eager", "compile")}
 
     class Parameters(network.DeepNetwork.Parameters):
         """Describe the network and the batch: `batch` x `width` numbers are kept for each layer."""
@@ -68,23 +68,18 @@ class ActivationCheckpointing(network.DeepNetwork):
         return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, checkpoint))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep all activations, as autograd does by default."""
+        """Keep all activations, as autograd does by default, except those that torch.compile decides to recompute."""
         return _torch_program(parameters, arrays, tools, _apply_torch_segment)
 
-    @variant("pytorch/checkpoint")
+    @variant("pytorch/checkpoint", in_mode="eager")
     def checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Wrap each segment in torch.utils.checkpoint, eagerly."""
         return _torch_program(parameters, arrays, tools, _apply_torch_segment_in_checkpoint)
 
-    @variant("pytorch/compile")
-    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep all activations, except those that torch.compile decides to recompute."""
-        return _torch_program(parameters, arrays, tools, _apply_torch_segment, compiled=True)
-
-    @variant("pytorch/compile-checkpoint")
+    @variant("pytorch/compile-checkpoint", in_mode="compile")
     def torch_compile_checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Wrap each segment in torch.utils.checkpoint, under torch.compile."""
-        return _torch_program(parameters, arrays, tools, _apply_torch_segment_in_checkpoint, compiled=True)
+        return _torch_program(parameters, arrays, tools, _apply_torch_segment_in_checkpoint)
 
 
 def _without_checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -199,12 +194,10 @@ def _torch_program(
     arrays: Arrays,
     tools: Tools,
     apply_segment: Callable[[Any, Any], Any],
-    *,
-    compiled: bool = False,
 ) -> Program:
     """Return a training program that calls `apply_segment`, (segment, x) -> x, for each segment of layers.
 
-    If `compiled`, torch.compile compiles the loss.
+    The loss runs in the variant's mode.
     """
     import torch
 
@@ -218,7 +211,7 @@ def _torch_program(
             x = apply_segment(segment, x)
         return torch.nn.functional.mse_loss(x, batch["targets"])
 
-    loss_of = torch.compile(mean_squared_error, fullgraph=True) if compiled else mean_squared_error
+    loss_of = tools.in_mode(mean_squared_error, one_program=True)
     return network.torch_training(model, model.parameters(), loss_of, parameters.learning_rate, arrays, tools)
 
 

@@ -41,7 +41,7 @@ class CifarCnn(Workload):
 
     name = "cifar-cnn"
     moves_once = True
-    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile"), "pytorch_channels_last": ("eager", "compile")}
     libraries = {"jax": ("flax.nnx", "optax")}
 
     class Parameters(WorkloadParameters):
@@ -191,15 +191,14 @@ class CifarCnn(Workload):
         return Program(state=state, step=step, batches=tools.put(arrays.batches), donate=True, export=export)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Train the network with torch.nn and torch.optim."""
+        """Train the network with torch.nn and torch.optim; torch.compile compiles all but the optimizer."""
         return _torch_program(parameters, arrays, tools)
 
-    @variant("pytorch/compile")
-    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile forward pass, loss and backward pass with torch.compile; the optimizer runs eagerly."""
-        return _torch_program(parameters, arrays, tools, "loss")
+    def pytorch_channels_last(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Keep images and kernels in torch.channels_last, the layout of a GPU's fastest convolutions."""
+        return _torch_program(parameters, arrays, tools, channels_last=True)
 
-    @variant("pytorch/compile-step")
+    @variant("pytorch/compile-step", in_mode="compile")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile the optimizer's step too, besides forward pass, loss and backward pass."""
         return _torch_program(parameters, arrays, tools, "step")
@@ -264,9 +263,17 @@ def _relu_and_pool_gradient(d_pooled: Array, pooled: Array, before_relu: Array) 
 
 
 def _torch_program(
-    parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
+    parameters: CifarCnn.Parameters,
+    arrays: Arrays,
+    tools: Tools,
+    part: training.Part = "loss",
+    *,
+    channels_last: bool = False,
 ) -> Program:
-    """Return a training program with torch.nn; see `torch_program` for `compiled`."""
+    """Return a training program with torch.nn; see `torch_program` for `part`.
+
+    If `channels_last`, images and kernels have the memory format torch.channels_last.
+    """
     import torch
 
     p = parameters
@@ -306,7 +313,9 @@ def _torch_program(
             "biases3": tensors["7.bias"],
         }
 
-    batch = arrays.batches[0]
-    images = batch["images"].transpose(0, 3, 1, 2).copy()  # PyTorch has the channels first
-    batches = tools.put(({**batch, "images": images},))
-    return training.torch_program(model, cross_entropy, p.learning_rate, batches, export_weights, compiled)
+    memory_format = torch.channels_last if channels_last else torch.contiguous_format
+    model.to(memory_format=memory_format)
+    batch = tools.put(arrays.batches[0])
+    images = batch["images"].permute(0, 3, 1, 2).contiguous(memory_format=memory_format)  # PyTorch: channels first
+    batches = ({**batch, "images": images},)
+    return training.torch_program(model, cross_entropy, p.learning_rate, batches, export_weights, tools, part)

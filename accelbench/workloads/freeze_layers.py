@@ -20,7 +20,7 @@ class FreezeLayers(network.DeepNetwork):
     """
 
     name = "freeze-layers"
-    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
     libraries = {"jax": ("optax",)}
 
     class Parameters(network.DeepNetwork.Parameters):
@@ -93,12 +93,7 @@ class FreezeLayers(network.DeepNetwork):
         """Call requires_grad_(False) on frozen layers, as PyTorch's tutorial does."""
         return _torch_program(parameters, arrays, tools, requires_grad=False)
 
-    @variant("pytorch/compile")
-    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Call requires_grad_(False) on frozen layers, and compile forward pass and loss with torch.compile."""
-        return _torch_program(parameters, arrays, tools, requires_grad=False, compiled=True)
-
-    @variant("pytorch/left-out")
+    @variant("pytorch/left-out", in_mode="eager")
     def left_out(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Leave out requires_grad_(False): the gradients of frozen layers are computed, but not used.
 
@@ -108,11 +103,11 @@ class FreezeLayers(network.DeepNetwork):
 
 
 def _torch_program(
-    parameters: FreezeLayers.Parameters, arrays: Arrays, tools: Tools, *, requires_grad: bool, compiled: bool = False
+    parameters: FreezeLayers.Parameters, arrays: Arrays, tools: Tools, *, requires_grad: bool
 ) -> Program:
-    """Return a training program whose optimizer gets only the trained layers.
+    """Return a training program whose optimizer gets only the trained layers; the loss runs in the variant's mode.
 
-    If `requires_grad`, gradients of frozen layers are computed too. If `compiled`, torch.compile compiles the loss.
+    If `requires_grad`, gradients of frozen layers are computed too.
     """
     import torch
 
@@ -123,7 +118,7 @@ def _torch_program(
     def mean_squared_error(model: Any, batch: Any) -> Any:
         return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])
 
-    loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
+    loss_of = tools.in_mode(mean_squared_error)
     trained = model[frozen_modules:].parameters()
     # The optimizer clears only the gradients of trained layers; those of frozen layers would grow.
     clear_all = requires_grad

@@ -32,7 +32,7 @@ class LinearRegression(Workload):
     """
 
     name = "linear-regression"
-    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):
         """Describe the data and the descent."""
@@ -100,12 +100,7 @@ class LinearRegression(Workload):
         """Compute the gradient by autograd, without torch.nn layers or torch.optim."""
         return _torch_program(parameters, arrays, tools)
 
-    @variant("pytorch/compile")
-    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the loss and its gradient with torch.compile; the update runs eagerly."""
-        return _torch_program(parameters, arrays, tools, compiled=True)
-
-    @variant("pytorch/compile-whole")
+    @variant("pytorch/compile-whole", in_mode="compile")
     def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile the whole step into one graph, with gradients by torch.func."""
 
@@ -115,7 +110,7 @@ class LinearRegression(Workload):
         w, batch = tools.put((arrays.state["w"], arrays.batches[0]))
         return Program(
             state={"w": w},
-            step=training.torch_whole_step(loss_of, parameters.rate),
+            step=training.torch_whole_step(loss_of, parameters.rate, tools),
             batches=(batch,),
             placed=True,
             export=lambda weights, loss: {**weights, "loss": loss},
@@ -151,13 +146,11 @@ def _torch_loss(w: Any, batch: Any) -> Any:
     return torch.nn.functional.mse_loss(batch["x"] @ w, batch["y"])
 
 
-def _torch_program(
-    parameters: LinearRegression.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
-) -> Program:
-    """Return a program that computes gradients by autograd; if `compiled`, torch.compile compiles the loss."""
+def _torch_program(parameters: LinearRegression.Parameters, arrays: Arrays, tools: Tools) -> Program:
+    """Return a program that computes gradients by autograd; the loss runs in the variant's mode."""
     import torch
 
-    loss_of = torch.compile(_torch_loss) if compiled else _torch_loss
+    loss_of = tools.in_mode(_torch_loss)
 
     def step(w: Any, batch: Any) -> tuple[Any, Any]:
         """Update w in place by gradient descent; return w and the loss."""

@@ -21,7 +21,7 @@ class MixedPrecision(network.DeepNetwork):
     """
 
     name = "mixed-precision"
-    modes = {"jax": ("jit",), "pytorch": ("eager",)}
+    modes = {"jax": ("jit",), "pytorch": ("eager", "compile")}
     libraries = {"jax": ("flax.training.dynamic_scale",)}
 
     def jax(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -37,15 +37,10 @@ class MixedPrecision(network.DeepNetwork):
         """Use torch.autocast; in float16 also torch.amp.GradScaler, which waits for a GPU in every step."""
         return _torch_program(parameters, arrays, tools, low_precision=True)
 
-    @variant("pytorch/eager-full")
+    @variant("pytorch/eager-full", in_mode="eager")
     def eager_full(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compute everything in float32."""
         return _torch_program(parameters, arrays, tools, low_precision=False)
-
-    @variant("pytorch/compile")
-    def torch_compile(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile forward pass and loss with torch.compile, under torch.autocast."""
-        return _torch_program(parameters, arrays, tools, low_precision=True, compiled=True)
 
 
 def _jax_program(
@@ -120,12 +115,10 @@ def _torch_program(
     tools: Tools,
     *,
     low_precision: bool,
-    compiled: bool = False,
 ) -> Program:
-    """Return a training program with weights in at least float32.
+    """Return a training program with weights in at least float32, whose loss runs in the variant's mode.
 
-    If `low_precision`, matrix products have the type of the precision policy, such as bfloat16. If `compiled`,
-    torch.compile compiles the loss.
+    If `low_precision`, matrix products have the type of the precision policy, such as bfloat16.
     """
     import torch
 
@@ -157,7 +150,7 @@ def _torch_program(
         model, _optimizer, _scaler = state
         return {**network.torch_as_state(model), "loss": loss}
 
-    loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
+    loss_of = tools.in_mode(mean_squared_error)
     optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)
     scaler = torch.amp.GradScaler(device, init_scale=SCALE, enabled=autocasts and policy_type == torch.float16)
     return Program(

@@ -40,7 +40,7 @@ class Mlp(Workload):
 
     name = "mlp"
     moves_once = True
-    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
     libraries = {"jax": ("flax.nnx", "optax")}
 
     class Parameters(WorkloadParameters):
@@ -151,20 +151,15 @@ class Mlp(Workload):
         return _jax_prediction_program(parameters, arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Train or predict with torch.nn and torch.optim."""
+        """Train or predict with torch.nn and torch.optim; torch.compile compiles all but the optimizer."""
         return _torch_program(parameters, arrays, tools)
 
-    @variant("pytorch/compile")
-    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile forward pass, loss and backward pass with torch.compile; the optimizer runs eagerly."""
-        return _torch_program(parameters, arrays, tools, "loss")
-
-    @variant("pytorch/compile-step")
+    @variant("pytorch/compile-step", in_mode="compile")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile the optimizer's step too, unlike pytorch/compile; a prediction is the same in both."""
         return _torch_program(parameters, arrays, tools, "step")
 
-    @variant("pytorch/compile-whole")
+    @variant("pytorch/compile-whole", in_mode="compile")
     def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile the whole training step into one graph, by torch.func; predict as pytorch/compile does."""
         return _torch_program(parameters, arrays, tools, "whole")
@@ -264,12 +259,10 @@ def _jax_training_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Too
     )
 
 
-def _torch_program(
-    parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
-) -> Program:
+def _torch_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, part: training.Part = "loss") -> Program:
     """Return a program with torch.nn that trains or, for `work: predict`, predicts.
 
-    `compiled` says what torch.compile compiles in a training, as in `torch_program`; in a prediction, the whole step.
+    `part` says what runs in the variant's mode in a training, as in `torch_program`; in a prediction, the whole step.
     """
     import torch
 
@@ -288,10 +281,7 @@ def _torch_program(
         return _append_outputs(torch.cat, inputs, model(inputs)), None
 
     if not train:
-        inputs = tools.put(arrays.state["inputs"])
-        if compiled == "nothing":
-            return _prediction_program(inputs, predict, model)
-        return _prediction_program(inputs, torch.compile(predict), model, placed=True)
+        return _prediction_program(tools.put(arrays.state["inputs"]), tools.in_mode(predict), model, placed=True)
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
         return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])
@@ -303,4 +293,4 @@ def _torch_program(
         return dict(zip(NAMES, values, strict=True))
 
     rate, batches = parameters.learning_rate, tools.put(arrays.batches)
-    return training.torch_program(model, mean_squared_error, rate, batches, export_weights, compiled)
+    return training.torch_program(model, mean_squared_error, rate, batches, export_weights, tools, part)

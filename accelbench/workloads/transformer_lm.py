@@ -46,7 +46,7 @@ class TransformerLm(Workload):
     """
 
     name = "transformer-lm"
-    modes = {"jax": ("jit",), "pytorch": ("eager",)}
+    modes = {"jax": ("jit",), "pytorch": ("eager", "compile"), "pytorch_fused": ("eager", "compile")}
     libraries = {"jax": ("flax.nnx", "optax")}
 
     class Parameters(WorkloadParameters):
@@ -159,13 +159,12 @@ class TransformerLm(Workload):
         return training.jit_donating(_jax_program(parameters, arrays, tools, scanned=True))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.nn, in a Python loop over the layers, with PyTorch's attention kernel."""
+        """Use torch.nn with PyTorch's attention kernel; torch.compile compiles all but the optimizer."""
         return _torch_program(parameters, arrays, tools)
 
-    @variant("pytorch/compile")
-    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile forward pass, loss and backward pass with torch.compile; the optimizer runs eagerly."""
-        return _torch_program(parameters, arrays, tools, compiled=True)
+    def pytorch_fused(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Use AdamW with fused=True: one kernel updates many weights at once."""
+        return _torch_program(parameters, arrays, tools, fused=True)
 
 
 def _jax_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, scanned: bool) -> Program:
@@ -189,10 +188,11 @@ def _jax_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, s
     )
 
 
-def _torch_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
-    """Return a training program with torch.nn; if `compiled`, torch.compile compiles the loss."""
-    import torch
+def _torch_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, fused: bool | None = None) -> Program:
+    """Return a training program with torch.nn, whose loss runs in the variant's mode.
 
+    `fused` is AdamW's; None is PyTorch's default for the device.
+    """
     from accelbench.workloads import _decoder_torch as torch_decoder
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
@@ -201,9 +201,9 @@ def _torch_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *,
 
     model = torch_decoder.build(p, arrays.state, tools.put, recomputed=p.activations == "recomputed")
     return Program(
-        state=(model, torch_decoder.adamw(model, p.learning_rate)),
-        step=training.torch_step(torch.compile(torch_decoder.loss_of) if compiled else torch_decoder.loss_of),
+        state=(model, torch_decoder.adamw(model, p.learning_rate, fused=fused)),
+        step=training.torch_step(tools.in_mode(torch_decoder.loss_of)),
         batches=tools.put(arrays.batches),
-        placed=compiled,
+        placed=True,
         export=export,
     )

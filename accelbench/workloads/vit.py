@@ -43,7 +43,7 @@ class Vit(Workload):
 
     name = "vit"
     moves_once = True
-    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager",)}
+    modes = {"jax": ("jit", "op-by-op"), "pytorch": ("eager", "compile")}
     libraries = {"jax": ("optax",)}
 
     class Parameters(WorkloadParameters):
@@ -194,15 +194,10 @@ class Vit(Workload):
         return replace(program, step=jax.jit(program.step), placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Apply blocks of torch.nn in a Python loop."""
+        """Apply blocks of torch.nn in a Python loop; in training, torch.compile compiles all but the optimizer."""
         return _torch_program(parameters, arrays, tools)
 
-    @variant("pytorch/compile")
-    def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the step with torch.compile; in training, the optimizer runs eagerly."""
-        return _torch_program(parameters, arrays, tools, "loss")
-
-    @variant("pytorch/compile-step")
+    @variant("pytorch/compile-step", in_mode="compile")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile the optimizer's step too, unlike pytorch/compile; a prediction is the same in both."""
         return _torch_program(parameters, arrays, tools, "step")
@@ -257,12 +252,10 @@ def _jax_program(
     )
 
 
-def _torch_program(
-    parameters: Vit.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
-) -> Program:
+def _torch_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, part: training.Part = "loss") -> Program:
     """Return a program with torch.nn that trains or, for `work: predict`, predicts.
 
-    `compiled` says what torch.compile compiles in a training, as in `torch_program`; in a prediction, the whole step.
+    `part` says what runs in the variant's mode in a training, as in `torch_program`; in a prediction, the whole step.
     """
     import torch
 
@@ -271,9 +264,7 @@ def _torch_program(
     model = _torch_model_class()(weights, parameters)
     if predict:
         program = _prediction_program(arrays, tools, logits_of=lambda model, images: model(images), weights=model)
-        if compiled == "nothing":
-            return program
-        return replace(program, step=torch.compile(program.step), placed=True)
+        return replace(program, step=tools.in_mode(program.step), placed=True)
 
     def cross_entropy(model: Any, batch: Any) -> Any:
         return torch.nn.functional.cross_entropy(model(batch["images"]), batch["labels"])
@@ -292,7 +283,7 @@ def _torch_program(
         return shared.stack_blocks([outside, *blocks], torch.stack)
 
     batches = tools.put(arrays.batches)
-    return training.torch_program(model, cross_entropy, parameters.learning_rate, batches, export_weights, compiled)
+    return training.torch_program(model, cross_entropy, parameters.learning_rate, batches, export_weights, tools, part)
 
 
 @cache

@@ -24,7 +24,7 @@ def prepare(workload, use, parameters, precision="float32", threads=1):
     kind = workload.variants()[use]
     parsed = catalogue.parse_parameters(workload, parameters)
     options, differentiates = catalogue.parse_options(kind, {{}}), workload.measure(parsed).differentiates
-    adapter = Adapter(AdapterSettings(kind.mode, options, "cpu", precision, threads, differentiates))
+    adapter = Adapter(AdapterSettings(kind.adapter_mode, options, "cpu", precision, threads, differentiates))
     adapter.import_compiler()
     adapter.initialise()
     arrays = inputs.generate(workload, parsed, 0)

@@ -45,7 +45,7 @@ def observe(asked: Asked) -> dict[str, Scalar]:
     parameters = catalogue.parse_parameters(workload, dict(asked.parameters))
     module, name = {"jax": ("jax", "Jax"), "pytorch": ("pytorch", "PyTorch")}[kind.framework]
     settings = AdapterSettings(
-        mode=kind.mode,
+        mode=kind.adapter_mode,
         options=catalogue.parse_options(kind, dict(asked.options)),
         platform="cpu",
         precision="float32",

@@ -69,6 +69,7 @@ def test_environments_are_refused_where_an_older_crd_lets_them_pass() -> None:
     ("spec", "message"),
     [
         ({"measurement": {"precision": "tf32"}}, "spec.measurement.precision: tf32 is a format of NVIDIA GPUs"),
+        ({"measurement": {"precision": "default"}}, "spec.measurement.precision: default is float32 arrays with"),
         (
             {"variants": [{"use": "jax/jit"}, {"use": "pytorch/eager"}]},
             "spec.variants[1].use: PyTorch computes on cpu, cuda, and not on tpu",
@@ -81,6 +82,39 @@ def test_what_the_profiles_devices_do_not_have_is_refused(spec: dict[str, Any], 
 
     assert isinstance(refused, Refused)
     assert message in refused.message
+
+
+@pytest.mark.parametrize(
+    ("workload", "variant", "message"),
+    [
+        (
+            "matmul-chain",
+            {"use": "pytorch/compile", "options": {"mode": "reduce-overhead"}},
+            "spec.variants[0].options: mode reduce-overhead is torch.compile's default with CUDA graphs",
+        ),
+        (
+            "cifar-cnn",
+            {"use": "pytorch/compile-step", "options": {"mode": "reduce-overhead"}},
+            "spec.variants[0].options: mode reduce-overhead",
+        ),
+        (
+            "cifar-cnn",
+            {"use": "pytorch/eager", "options": {"cudnn_benchmark": "true"}},
+            "spec.variants[0].options: cudnn_benchmark is a setting of a GPU's convolutions",
+        ),
+    ],
+)
+def test_an_option_of_a_gpu_is_refused_on_a_cpu_and_accepted_on_a_gpu(
+    workload: str, variant: dict[str, Any], message: str
+) -> None:
+    profiles = Profiles(parse_profiles("gpu: {platform: cuda, resource: nvidia.com/gpu}", "x"))
+    spec: dict[str, Any] = {"workload": {"name": workload}, "variants": [variant, {"use": "jax/jit"}]}
+    refused = accept(run_manifest(**spec), profiles, IMAGE)
+    accepted = accept(run_manifest(**spec, accelerator={"profile": "gpu"}), profiles, IMAGE)
+
+    assert isinstance(refused, Refused)
+    assert message in refused.message
+    assert not isinstance(accepted, Refused), accepted.message
 
 
 A100 = Profiles(parse_profiles("a100: {platform: cuda, resource: nvidia.com/gpu, nodeSelector: {gpu: a100}}", "x"))

@@ -153,6 +153,10 @@ def test_modes_that_are_none_are_refused_with_what_was_meant(write: Write, modes
     [
         ("jaxx/mine", '@variant("jaxx/mine"): unknown framework "jaxx"; did you mean jax?'),
         ("jax", '@variant("jax") names no mode; such as @variant("jax/by-hand")'),
+        (
+            'pytorch/mine", in_mode="compil',
+            '@variant("pytorch/mine", in_mode="compil"): unknown mode "compil"; did you mean compile?',
+        ),
     ],
 )
 def test_a_marked_variant_that_is_none_is_refused_with_its_line(write: Write, use: str, said: str) -> None:

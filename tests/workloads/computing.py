@@ -71,7 +71,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     measure = workload.measure(parameters)
     kind = workload.variants()[asked.use]
     settings = AdapterSettings(
-        mode=kind.mode,
+        mode=kind.adapter_mode,
         options=catalogue.parse_options(kind, {}),
         platform="cpu",
         precision=asked.precision,
@@ -81,7 +81,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     adapter: Adapter = frameworks.find(kind.framework).load_adapter()(settings)
     adapter.import_compiler()
     adapter.initialise()
-    if asked.use.startswith("pytorch/compile"):
+    if "/compile" in asked.use:
         # A launch has a process of its own. Here programs share one, and a function may be compiled eight times in it.
         import_module("torch").compiler.reset()
         _use_backend(asked.backend)

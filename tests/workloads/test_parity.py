@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accelbench import catalogue
+from accelbench import catalogue, frameworks
 from accelbench.api.case import Precision
 from accelbench.catalogue import inputs
 from accelbench.launch.fact import value_or_none
@@ -38,7 +38,9 @@ from workloads.small import SMALL
 pytestmark = pytest.mark.slow
 
 PRECISIONS: list[Precision] = ["float64", "float32", "bfloat16", "float16"]
-SLOW = {"pytorch/compile", "pytorch/compile-step", "jax/op-by-op"}
+OTHER_LAYOUT = {"pytorch_channels_last/compile", "pytorch_fused/compile"}
+"""What is compiled of these is compiled of others too."""
+SLOW = {"pytorch/compile", "pytorch/compile-step", "jax/op-by-op"} | OTHER_LAYOUT
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
 TWO_PROGRAMS = {
     *(("vit", "pytorch/compile"), ("vit", "pytorch/compile-step")),
@@ -174,7 +176,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Ask
         def compute(asked: Asked) -> Path:
             if (directory / asked.file).exists():
                 return directory / asked.file  # two tests ask for it
-            framework = asked.use.partition("/")[0]
+            framework = frameworks.name_of(asked.use)
             if framework not in processes:
                 processes[framework] = until_the_end.enter_context(
                     subprocess.Popen(
@@ -245,10 +247,10 @@ def is_for_a_push(asked: Asked) -> bool:
 
     Of the science, a push runs no program again that is only compiled in another way, or runs operation by operation.
     """
-    is_compiled = asked.use.startswith(("pytorch/compile", "pytorch/aoti", "pytorch_torchao/compile"))
-    if asked.workload in (*SCIENCE, "export", "quantized-linear") and (
-        is_compiled or asked.use.endswith(("/compile", "/op-by-op"))
-    ):
+    is_compiled = "/compile" in asked.use or asked.use.startswith("pytorch/aoti")
+    if asked.use in OTHER_LAYOUT:
+        return False
+    if asked.workload in (*SCIENCE, "export", "quantized-linear") and (is_compiled or asked.use.endswith("/op-by-op")):
         return False
     if asked.use.startswith(("jax_diffrax", "pytorch_torchdiffeq")) and ("work", "train") in asked.parameters:
         return False

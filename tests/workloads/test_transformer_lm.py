@@ -28,7 +28,7 @@ from accelbench_runner.frameworks import jax_targets, jaxpr_values
 def abstract(use, parameters):
     workload = catalogue.find("transformer-lm")
     kind = workload.variants()[use]
-    adapter = Adapter(AdapterSettings(kind.mode, catalogue.parse_options(kind, {}), "cpu", "float32", 1, True))
+    adapter = Adapter(AdapterSettings(kind.adapter_mode, catalogue.parse_options(kind, {}), "cpu", "float32", 1, True))
     adapter.initialise()
     parsed = catalogue.parse_parameters(workload, parameters)
 

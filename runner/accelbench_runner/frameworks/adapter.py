@@ -136,8 +136,11 @@ class Execution(ABC):
         """
         ...
 
-    def in_mode(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return the function as the variant's mode runs it, for example compiled; by default unchanged."""
+    def in_mode(self, function: Callable[..., Any], *, one_program: bool = False) -> Callable[..., Any]:  # noqa: ARG002
+        """Return the function as the variant's mode runs it, for example compiled; by default unchanged.
+
+        If `one_program`, a compiler that has to split the function raises an error instead.
+        """
         return function
 
     def convert_captured(self, program: Program) -> Program:

@@ -132,10 +132,10 @@ class Jax(Adapter):
             )
         return jax.device_put(converted)
 
-    def in_mode(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return the function, jitted if the variant's mode is `jit`."""
+    def in_mode(self, function: Callable[..., Any], *, one_program: bool = False) -> Callable[..., Any]:  # noqa: ARG002
+        """Return the function, jitted if the variant's mode is `jit`; jit always makes one program."""
         if self._settings.mode == "jit":
-            jitted: Callable[[Any], Any] = jax.jit(function)
+            jitted: Callable[..., Any] = jax.jit(function)
             return jitted
         self._dispatches_functions = True
         return function

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from accelbench.catalogue.results import without_dataclasses
 from accelbench.catalogue.workload_checks import check_step
 from accelbench.frameworks import Options
-from accelbench.frameworks.pytorch import CompileOptions
+from accelbench.frameworks.pytorch import CompileOptions, EagerOptions
 from accelbench.launch.facts import Device, GradMode, Precision
 from accelbench.workload import Array, Program
 from accelbench_runner.frameworks import torch_backends
@@ -33,8 +33,9 @@ from accelbench_runner.frameworks.adapter import (
     numbers_to_put,
     step_loop,
 )
-from accelbench_runner.frameworks.torch_accounting import Placement, TorchAccounting
+from accelbench_runner.frameworks.torch_accounting import Placement, TorchAccounting, replays_graphs
 from accelbench_runner.frameworks.torch_captured import TorchCaptured, is_input
+from accelbench_runner.frameworks.torch_cuda_graphs import SameAddresses, require_graphs, with_marked_iterations
 from accelbench_runner.frameworks.torch_draws import draw_random_numbers_in
 from accelbench_runner.frameworks.torch_operations import TransformWatch
 from accelbench_runner.frameworks.torch_outputs import host_array
@@ -86,6 +87,7 @@ class PyTorch(Adapter):
         self._backend = torch_backends.find_backend(settings.backend)
         # An author's own mode, such as `compile-step`, compiles too.
         self._compiles = settings.mode.partition("-")[0] == "compile"
+        self._replays_graphs = replays_graphs(settings)
         self._placement = Placement(self._backend.device)
         self.accounting = TorchAccounting(settings, self._backend, self._placement)
         self.targets = TorchTargets(self._placement, compiles=self._compiles)
@@ -118,6 +120,8 @@ class PyTorch(Adapter):
             torch.backends.cudnn.allow_tf32 = uses_tf32
             for library in (torch.backends.cudnn, *FP32_BACKENDS.values()):
                 library.fp32_precision = "tf32" if uses_tf32 else "ieee"
+        options = self._settings.options
+        torch.backends.cudnn.benchmark = isinstance(options, EagerOptions) and options.cudnn_benchmark
         self._backend.start(compiles=self._compiles)
         self.put(np.zeros(1))
         self._backend.synchronise()
@@ -148,12 +152,13 @@ class PyTorch(Adapter):
         array = cast_complex(array, self._settings.precision)
         return torch.tensor(array, dtype=dtype, device=self._placement.device)
 
-    def in_mode(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function, compiled if the variant's mode is `compile`."""
+    def in_mode(self, function: Callable[..., Any], *, one_program: bool = False) -> Callable[..., Any]:
+        """Return the function, compiled if the variant's mode is `compile`; `one_program` demands a single graph."""
         mode, options = self._settings.mode, self._settings.options
         if mode == "compile" and isinstance(options, CompileOptions):
+            fullgraph = options.fullgraph or one_program
             compiled: Callable[..., Any] = torch.compile(
-                function, mode=options.mode, dynamic=options.dynamic, fullgraph=options.fullgraph
+                function, mode=options.mode, dynamic=options.dynamic, fullgraph=fullgraph
             )
             return compiled
         if mode != "eager":
@@ -182,16 +187,21 @@ class PyTorch(Adapter):
 
     def prepare(self, program: Program) -> Work:
         """Return the call to time, of `program.inner` steps, in the variant's mode."""
+        runs_as_written = program.placed  # the author has compiled what should be
+        if runs_as_written and self._replays_graphs:
+            program = replace(program, step=with_marked_iterations(program.step))
         call, batches = step_loop(program)
-        self._placement.placed = program.placed
-        if not program.placed:  # otherwise the author has compiled it
+        self._placement.placed = runs_as_written
+        if not runs_as_written:
             call = self.in_mode(call)
+            call = with_marked_iterations(call) if self._replays_graphs else call
+        copy_state = SameAddresses().copy if self._replays_graphs else _deep_copy
 
         def fresh_state() -> Any:
             """Return a copy of the program's initial state for a block, and restore what calls changed in place."""
             self._captured.restore()
             # Nothing is computed on a simulated device, so its state never changes.
-            return _deep_copy(program.state) if self._placement.simulation is None else program.state
+            return copy_state(program.state) if self._placement.simulation is None else program.state
 
         def check_first_call(result: Any) -> None:
             """Check the result of the first call, and free the copies of captured tensors that it did not change."""
@@ -215,6 +225,8 @@ class PyTorch(Adapter):
         if not self._compiles:
             yield
             return
+        if self._replays_graphs:
+            require_graphs()
         failure_reasons = import_module("torch._dynamo.utils").counters["unimplemented"]
         # Past its recompile limit, a function runs eagerly on new inputs, which no stance of Dynamo detects.
         if any(reason.startswith(RECOMPILE_LIMIT) for reason in failure_reasons):

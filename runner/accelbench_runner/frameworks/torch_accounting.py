@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import distributed
 
-from accelbench.frameworks.pytorch import CompileOptions
+from accelbench.frameworks.pytorch import CUDA, CompileOptions
 from accelbench.launch.facts import Arithmetic, CompileCache
 from accelbench.workload import Operations
 from accelbench_runner.frameworks.adapter import (
@@ -33,7 +33,9 @@ from accelbench_runner.frameworks.torch_operations import (
 from accelbench_runner.frameworks.torch_values import ValueCounter
 from accelbench_runner.frameworks.work import Work
 
-DISPATCHED = ("aten::", "Torch-Compiled Region")
+COMPILED = ("Torch-Compiled Region", "CompiledFunction")
+"""Prefixes of the profiler's events for compiled regions; a compiled backward pass has the second."""
+DISPATCHED = ("aten::", COMPILED[0])
 """Prefixes of the profiler's events for ATen operations and for compiled regions."""
 
 BACKWARD = "autograd::engine::evaluate_function"
@@ -49,6 +51,22 @@ class Placement:
     """Counts the operations on a simulated device; None on a real one."""
     placed: bool = False
     """True if the author's program runs as it is, outside the variant's mode."""
+
+
+def replays_graphs(settings: AdapterSettings) -> bool:
+    """Return True if the variant's compiled functions replay CUDA graphs, which only a GPU has."""
+    options = settings.options
+    return isinstance(options, CompileOptions) and options.replays_graphs and settings.backend == CUDA
+
+
+def _is_in_compiled_region(event: Any) -> bool:
+    """Return True if a compiled region, forward or backward, contains the profiler's event."""
+    parent = event.cpu_parent
+    while parent is not None:
+        if str(parent.name).startswith(COMPILED):
+            return True
+        parent = parent.cpu_parent
+    return False
 
 
 class TorchAccounting(Accounting):
@@ -108,8 +126,9 @@ class TorchAccounting(Accounting):
     def operations(self, work: Work) -> CountedOperations | None:
         """Make another call, and count its matrix products and convolutions; None if the profiler would miss some."""
         options = self._settings.options
-        if isinstance(options, CompileOptions) and options.mode.startswith("max-autotune"):
-            return None  # the profiler misses products that Inductor generates from templates
+        if isinstance(options, CompileOptions) and options.mode != "default":
+            # The profiler misses products that Inductor generates from templates, and those of a replayed CUDA graph.
+            return None
         state = work.fresh()
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
         # Not a TorchDispatchMode: compiled functions run eagerly under one.
@@ -177,7 +196,11 @@ class TorchAccounting(Accounting):
         with profile() as profiled:
             call()
             self._backend.synchronise()
-        names = (str(event.name) for event in profiled.function_events)
+        events = profiled.function_events
+        if replays_graphs(self._settings):
+            # A replayed graph dispatches nothing, and the first call, which records it, does.
+            events = [event for event in events if not _is_in_compiled_region(event)]
+        names = (str(event.name) for event in events)
         operations = (name.removeprefix("aten::") for name in names if name.startswith(DISPATCHED))
         return Counter(name for name in operations if name not in MOVING)
 

@@ -25,7 +25,7 @@ class OwnProgram:
         self._variant_kind = workload.variants()[variant.use]
         self._workload, self._parameters = workload, parameters
         self._settings = AdapterSettings(
-            mode=self._variant_kind.mode,
+            mode=self._variant_kind.adapter_mode,
             options=catalogue.parse_options(self._variant_kind, variant.options),
             platform=PLATFORM,
             precision="float64",

@@ -30,9 +30,12 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
         backend = framework.backend(task.platform.name, task.platform.backends)
     except frameworks.UnsupportedPlatformError as error:
         raise UnsupportedError(str(error)) from error
+    options = catalogue.parse_options(task.kind, task.variant.options)
+    if reason := options.unsupported(task.platform.name):
+        raise UnsupportedError(reason)
     settings = AdapterSettings(
-        mode=task.kind.mode,
-        options=catalogue.parse_options(task.kind, task.variant.options),
+        mode=task.kind.adapter_mode,
+        options=options,
         platform=task.platform.name,
         precision=precision,
         threads=task.request.threads,

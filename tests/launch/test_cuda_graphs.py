@@ -1,0 +1,74 @@
+"""Steps whose compiled parts are replayed as CUDA graphs, as far as that can be seen without a GPU."""
+
+import pytest
+
+from launch.inside import inside
+
+pytestmark = pytest.mark.slow
+
+SAME_MEMORY = """
+import torch
+from accelbench_runner.frameworks.torch_cuda_graphs import SameAddresses, with_marked_iterations
+
+model = torch.nn.Linear(3, 3)
+start = model.weight.detach().clone()
+given = (model, torch.optim.AdamW(model.parameters()))
+
+def train(state, batch):
+    model, optimizer = state
+    optimizer.zero_grad()
+    loss = model(batch).sum()
+    loss.backward()
+    optimizer.step()
+    return state, loss.detach()
+
+states, step, found = SameAddresses(), with_marked_iterations(train), []
+for _ in range(2):
+    state = states.copy(given)
+    model, optimizer = state
+    found.append({
+        "address": model.weight.data_ptr(),
+        "as at first": torch.equal(model.weight, start) and model.weight.grad is None and not optimizer.state,
+        "updated": optimizer.param_groups[0]["params"][0] is model.weight,
+    })
+    for _ in range(2):
+        state, loss = step(state, torch.ones(2, 3))
+    found[-1]["trained"] = not torch.equal(state[0].weight, start)
+print(json.dumps([found, torch.equal(given[0].weight, start)]))
+"""
+OUTPUTS = """
+import torch
+from accelbench_runner.frameworks.torch_cuda_graphs import with_marked_iterations
+
+replayed = {"x": torch.zeros(3), "out": torch.zeros(1)}  # as a graph has the same memory for its outputs in each replay
+
+def step(state, batch):
+    replayed["x"].copy_(state["x"] + batch)
+    state["count"].add_(1)
+    return {"x": replayed["x"], "count": state["count"]}, [replayed["out"].copy_(replayed["x"].sum())]
+
+call = with_marked_iterations(step)
+state = given = {"x": torch.ones(3), "count": torch.zeros(1)}
+first, out = call(given, torch.ones(1))
+second, _ = call(first, torch.ones(1))
+print(json.dumps([
+    [first["x"].tolist(), second["x"].tolist(), out[0].tolist()],
+    second["count"] is given["count"],
+]))
+"""
+
+
+def test_every_block_trains_from_the_first_state_in_the_same_memory() -> None:
+    found, untouched = inside("pytorch", SAME_MEMORY)
+    first, second = found
+    assert first == second
+    assert first["as at first"]
+    assert first["updated"]
+    assert first["trained"]
+    assert untouched
+
+
+def test_a_result_survives_the_next_replay_and_what_changes_in_place_is_not_copied() -> None:
+    values, same = inside("pytorch", OUTPUTS)
+    assert values == [[2.0] * 3, [3.0] * 3, [6.0]]
+    assert same
