@@ -29,6 +29,7 @@ from accelbench.workloads.neural_ode import NeuralOde
 from accelbench.workloads.optimizer_step import OptimizerStep
 from accelbench.workloads.photometric_stereo import PhotometricStereo
 from accelbench.workloads.quantized_linear import QuantizedLinear
+from accelbench.workloads.resnet import Resnet
 from accelbench.workloads.transformer_lm import TransformerLm
 from accelbench.workloads.variable_length import VariableLength
 from accelbench.workloads.vit import Vit
@@ -259,6 +260,18 @@ class AveragePool(CifarCnn):
         with patch.object(nnx, "max_pool", nnx.avg_pool):
             averaging = super().jax(parameters, arrays, tools)
         return replace(program, step=averaging.step, state=averaging.state)
+
+
+class NoMomentum(Resnet):
+    """Plain gradient descent: the first step is right."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        from unittest.mock import patch
+
+        from accelbench.workloads import _resnet
+
+        with patch.object(_resnet, "MOMENTUM", 0.0):
+            return super().pytorch(parameters, arrays, tools)
 
 
 class OneMoreFrozen(FreezeLayers):

@@ -24,6 +24,7 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     ],
     "optimizer-step": [(("tensors", 2), ("size", 50), ("learning_rate", 0.1))],
     "cifar-cnn": [(("batch", 8), ("channels", 4), ("size", 8), ("learning_rate", 0.1))],
+    "resnet": [(("depth", 14), ("width", 4), ("image", 32), ("classes", 10), ("batch", 8), ("learning_rate", 0.001))],
     "freeze-layers": [(("layers", 4), ("frozen", 2), ("width", 16), ("batch", 8))],
     "activation-checkpointing": [(("layers", 5), ("segment", 2), ("width", 16), ("batch", 8))],
     "vit": [VIT, (*VIT, ("work", "train"), ("learning_rate", 0.1))],

@@ -27,6 +27,7 @@ BY_XLA: list[tuple[str, str, dict[str, Any]]] = [
     ("inplace-update", "jax/jit", {"size": 2560, "updates": 3, "update": "row"}),
     ("optimizer-step", "jax/jit", {"size": 1000}),
     ("cifar-cnn", "jax/jit", {"batch": 8, "channels": 16, "size": 16}),
+    ("resnet", "jax/jit", {"depth": 14, "width": 16, "image": 64, "batch": 2}),
     ("freeze-layers", "jax/jit-trained-only", {"width": 64}),
     ("activation-checkpointing", "jax/jit", {"width": 64, "batch": 64}),
     ("mixed-precision", "jax/jit", {"width": 64, "batch": 64}),
@@ -74,6 +75,7 @@ BY_TORCH: list[tuple[str, str, dict[str, Any]]] = [
 """FlopCounterMode counts products alone: of workloads, or at sizes, that are little else."""
 NOT_BY_TORCH = NOT_BY_XLA | {
     "cifar-cnn": "it counts what a convolution would multiply at the padding's zeros, a sixth of all; XLA does not",
+    "resnet": "the same, in its convolutions of 3 x 3",
     "elementwise-fusion": "no products",
     "dispatch-overhead": "no products",
     "linear-regression": "its products are of a matrix and a vector, which are not counted",

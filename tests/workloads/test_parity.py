@@ -117,6 +117,7 @@ WRONG = {
     "OtherEpoch": ("pytorch/fused", SMALL["optimizer-step"][0]),
     "ByPlace": ("pytorch/eager", SMALL["cifar-cnn"][0]),
     "AveragePool": ("jax/jit", SMALL["cifar-cnn"][0]),
+    "NoMomentum": ("pytorch/eager", SMALL["resnet"][0]),
     "OneMoreFrozen": ("jax/jit-trained-only", SMALL["freeze-layers"][0]),
     "NothingFrozen": ("pytorch/eager", SMALL["freeze-layers"][0]),
     "LostSine": ("jax/jit-fori", SMALL["loop-unrolling"][1]),
