@@ -31,6 +31,8 @@ from gpu_visit.plan import Outcome, Step
 MINIMUM_SECONDS = 10
 """Minimum time limit that a manifest may have."""
 TIME_WAS_OVER = {StopReason.TIME_LIMIT_REACHED, StopReason.NO_TIME_FOR_ROUND}
+MAXIMUM_LAST_SECONDS, LAST_SHARE = 40.0, 0.25
+"""Seconds after a run's time limit in which the last round is judged, and their share of a short step."""
 END_SECONDS = 15.0
 """Seconds for a process to end after it was asked to, before it is killed."""
 KEPT_CHARACTERS = 4000
@@ -65,7 +67,7 @@ def perform_measurement(item: Measurement, step: Step, directory: Path) -> Perfo
     `directory` may hold results of an earlier attempt that was killed: their cases are not measured again.
     """
     began = time.monotonic()
-    run = with_limits(item.run, item, step)
+    run = with_limits(item.run, step)
     run_directory = RunDirectory(directory)
     try:
         # The timer ends before `Signals`, which turns its SIGTERM into the end of the runner.
@@ -95,17 +97,18 @@ def perform_measurement(item: Measurement, step: Step, directory: Path) -> Perfo
     return Performed("measured", min(result.rounds for result in results), seconds, files=_files(directory))
 
 
-def with_limits(run: BenchmarkRun, item: Measurement, step: Step) -> BenchmarkRun:
+def with_limits(run: BenchmarkRun, step: Step) -> BenchmarkRun:
     """Return the run with a time limit and a maximum of rounds that suit the step.
 
-    The time limit leaves the item's estimated start, in which the judge works, so that the run ends in time by itself.
+    The judge and the launches share the time limit, after which what was measured has still to be judged: therefore the
+    limit is a little shorter than the step, and the run ends in time by itself.
     """
     measurement = run.spec.measurement
     minimum = measurement.rounds.min
-    share = item.task.start_seconds / (item.task.start_seconds + step.rounds * item.task.round_seconds)
+    last_seconds = min(MAXIMUM_LAST_SECONDS, LAST_SHARE * step.seconds)
     limits = {
         "rounds": Rounds(min=minimum, max=max(minimum, step.rounds)),
-        "time_limit_seconds": max(MINIMUM_SECONDS, int(step.seconds * (1 - share))),
+        "time_limit_seconds": max(MINIMUM_SECONDS, int(step.seconds - last_seconds)),
     }
     new_spec = run.spec.model_copy(update={"measurement": measurement.model_copy(update=limits)})
     return run.model_copy(update={"spec": new_spec})
