@@ -34,18 +34,15 @@ STEP_SETTINGS: Mapping[str, Mapping[str, str]] = {
     "CUDA's allocator": {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"},
 }
 VARIABLES = ("XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR")
-ROUNDS = 5
 ALPHA = 0.05
 WARM_UP_CALLS = 30
 BLOCKS = 30
 BLOCK_SECONDS = 0.02
 """About how long a timed block of calls takes."""
-WIDTH, LAYERS, BATCH = 1024, 4, 1024
-"""Of the network whose training step is timed."""
+LAYERS = 4
+"""Layers of the network whose training step is timed."""
 OPERATIONS = 100
 """Operations of a step without jit, each of which allocates its result."""
-ELEMENTS = 2**18
-"""Elements of each such result: 1 MiB of float32."""
 
 
 def used_and_total_bytes() -> tuple[int | None, int | None]:
@@ -73,9 +70,9 @@ def read_share() -> dict[str, int | None]:
     return {"total": total, "before": before, "imported": imported, "first": first, "limit": limit}
 
 
-def time_steps() -> dict[str, dict[str, float | None]]:
+def time_steps(width: int) -> dict[str, dict[str, float | None]]:
     """Return for each kind of step its median seconds, and by how many bytes the memory in use grew in timed blocks."""
-    return {name: time_calls(make()) for name, make in STEPS.items()}
+    return {name: time_calls(make(width)) for name, make in STEPS.items()}
 
 
 def time_calls(call: Callable[[], Any]) -> dict[str, float | None]:
@@ -100,14 +97,17 @@ def time_calls(call: Callable[[], Any]) -> dict[str, float | None]:
     return {"seconds": statistics.median(seconds), "grownBytes": grown}
 
 
-def training_step() -> Callable[[], Any]:
-    """Return a call that trains a perceptron for one step under jit; its state is not donated, so it is allocated."""
+def training_step(width: int) -> Callable[[], Any]:
+    """Return a call that trains a perceptron for one step under jit; its state is not donated, so it is allocated.
+
+    `width` is the number of features of each layer, and of examples.
+    """
     import jax
     import jax.numpy as jnp
 
     keys = jax.random.split(jax.random.key(0), LAYERS)
-    weights = [jax.random.normal(key, (WIDTH, WIDTH)) / math.sqrt(WIDTH) for key in keys]
-    inputs = jax.random.normal(jax.random.key(1), (BATCH, WIDTH))
+    weights = [jax.random.normal(key, (width, width)) / math.sqrt(width) for key in keys]
+    inputs = jax.random.normal(jax.random.key(1), (width, width))
 
     def loss(weights: Any) -> Any:
         hidden = inputs
@@ -119,11 +119,11 @@ def training_step() -> Callable[[], Any]:
     return lambda: step(weights)
 
 
-def separate_operations() -> Callable[[], Any]:
-    """Return a call of many operations without jit, each of which is a kernel and allocates its result."""
+def separate_operations(width: int) -> Callable[[], Any]:
+    """Return a call of many operations without jit, each of which is a kernel and allocates a (width, width) array."""
     import jax.numpy as jnp
 
-    start = jnp.ones(ELEMENTS)
+    start = jnp.ones((width, width))
 
     def call() -> Any:
         value = start
@@ -134,16 +134,16 @@ def separate_operations() -> Callable[[], Any]:
     return call
 
 
-STEPS: Mapping[str, Callable[[], Callable[[], Any]]] = {
-    f"a training step under jit ({LAYERS} layers of {WIDTH})": training_step,
+STEPS: Mapping[str, Callable[[int], Callable[[], Any]]] = {
+    f"a training step of {LAYERS} layers under jit": training_step,
     f"{OPERATIONS} operations without jit": separate_operations,
 }
 
 
-def in_process(question: str, setting: Mapping[str, str]) -> Any:
-    """Answer a question in a new process whose environment has the setting."""
+def in_process(question: str, setting: Mapping[str, str], *options: str) -> Any:
+    """Answer a question in a new process whose environment has the setting; `options` are those of its command."""
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES} | setting
-    command = [sys.executable, str(Path(__file__).resolve()), question, "--here"]
+    command = [sys.executable, str(Path(__file__).resolve()), question, "--here", *options]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
@@ -180,13 +180,13 @@ def report_share() -> dict[str, Any]:
     }
 
 
-def report_steps() -> dict[str, Any]:
+def report_steps(round_count: int, width: int) -> dict[str, Any]:
     """Return how long steps take with each allocator, compared with preallocation."""
     rounds = []
     draw = random.Random(0)  # noqa: S311 - the order of processes is no secret
-    for _ in range(ROUNDS):
+    for _ in range(round_count):
         order = draw.sample(sorted(STEP_SETTINGS), len(STEP_SETTINGS))
-        rounds.append({name: in_process("steps", STEP_SETTINGS[name]) for name in order})
+        rounds.append({name: in_process("steps", STEP_SETTINGS[name], "--width", str(width)) for name in order})
     rows = []
     for step in STEPS:
         baseline = [measured[PREALLOCATED][step]["seconds"] for measured in rounds]
@@ -204,8 +204,9 @@ def report_steps() -> dict[str, Any]:
             rows.append((step, name, figures.seconds(statistics.geometric_mean(seconds)), ratio, growth))
     return {
         "title": "Steps with and without preallocation",
-        "summary": f"{ROUNDS} rounds of processes in random order; times as long as with preallocation, with the "
-        f"{1 - ALPHA:.0%} interval; growth of the memory in use during timed blocks, the largest of all rounds.",
+        "summary": f"{round_count} rounds of processes in random order, arrays of {width} x {width}; times as long as "
+        f"with preallocation, with the {1 - ALPHA:.0%} interval; growth of the memory in use during timed blocks, the "
+        "largest of all rounds.",
         "columns": ("step", "memory", "time", "times as long", "growth"),
         "rows": rows,
     }
@@ -216,11 +217,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("question", choices=("share", "steps"))
     parser.add_argument("--here", action="store_true", help="answer in this process, with the environment as it is")
+    parser.add_argument("--rounds", type=int, default=5, help="processes for each setting of steps")
+    parser.add_argument("--width", type=int, default=1024, help="rows and columns of the arrays of steps")
     options = parser.parse_args()
     if options.here:
-        found: Any = read_share() if options.question == "share" else time_steps()
+        found: Any = read_share() if options.question == "share" else time_steps(options.width)
     else:
-        found = report_share() if options.question == "share" else report_steps()
+        found = report_share() if options.question == "share" else report_steps(options.rounds, options.width)
     print(json.dumps(found))
 
 

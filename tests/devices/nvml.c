@@ -11,6 +11,7 @@ enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSU
 typedef unsigned int uint;
 typedef unsigned long long ull;
 typedef struct { uint pid; ull memory; uint instance, compute; } process;
+typedef struct { ull total, available, used; } memory;
 
 static char gpu, slice; /* handles are their addresses */
 
@@ -75,6 +76,14 @@ int nvmlDeviceIsMigDeviceHandle(void *device, uint *is) { *is = device == &slice
 int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *device, void **whole) {
   *whole = &gpu;
   return device == &slice ? SUCCESS : INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, memory *value) {
+  (void)device;
+  int status = number("memoryTotal", &value->total);
+  if (!status) status = number("memoryUsed", &value->used);
+  if (!status) value->available = value->total - value->used;
+  return status;
 }
 
 int nvmlDeviceGetName(void *device, char *value, uint size) { (void)device; return text("name", value, size); }

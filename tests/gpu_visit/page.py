@@ -60,7 +60,7 @@ def _device_section(device: Path) -> Iterator[str]:
             yield from _model_section(model, [load_result(path) for path in paths])
     for program in sorted(device.glob("*.json")):
         if program.name != "checks.json":
-            yield from _program_section(json.loads(program.read_text()))
+            yield from program_section(json.loads(program.read_text()))
     if checks:
         yield from _checks_section(checks)
     if history:
@@ -106,7 +106,7 @@ def _variant_row(result: Result, measured: VariantResult) -> tuple[str, ...]:
     )
 
 
-def _program_section(document: dict[str, Any]) -> Iterator[str]:
+def program_section(document: dict[str, Any]) -> Iterator[str]:
     """Yield what a program printed: a title, a table, and what follows from it."""
     printed, setting = document["printed"], document["setting"]
     yield f"### {escape(printed['title'])}"
