@@ -2,7 +2,7 @@
 
 import click
 
-from accelbench.terminal.options import Output, class_option, output_option, profile_argument
+from accelbench.terminal.options import Output, class_option, operator_namespace_option, output_option, profile_argument
 from accelbench.terminal.program import Command
 
 
@@ -10,9 +10,12 @@ from accelbench.terminal.program import Command
 @profile_argument
 @click.option("--context", metavar="NAME", help="A context of your kubeconfig; default: the current one.")
 @class_option
+@operator_namespace_option
 @output_option(Output)
-def profiles(name: str | None, context: str | None, class_name: str, output: Output) -> None:
+def profiles(
+    name: str | None, context: str | None, class_name: str, operator_namespace: str | None, output: Output
+) -> None:
     """Show what a cluster offers: its profiles, the nodes that fit each, and devices that no profile selects."""
     from accelbench.terminal.profiles import print_profiles
 
-    print_profiles(name, context, class_name, output)
+    print_profiles(name, context, class_name, operator_namespace, output)

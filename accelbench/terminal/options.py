@@ -79,3 +79,8 @@ class_option = click.option(
     default="accelbench",
     help="The className of the operator whose profiles to show.",
 )
+operator_namespace_option = click.option(
+    "--operator-namespace",
+    metavar="NAMESPACE",
+    help="The namespace of the operator whose profiles to show; default: of every operator of that class.",
+)

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +36,7 @@ from accelbench.plan.placement import (
     read_nodes,
     resources_without_profile,
 )
+from accelbench.problem import describe_unknown
 from accelbench.terminal.console import console
 from accelbench.terminal.options import Output
 
@@ -56,8 +57,12 @@ class ClusterContents:
     slices: Sequence[Manifest] | None
 
 
-def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None = None) -> ClusterContents:
+def read_cluster(
+    context: str | None, class_name: str, operator_namespace: str | None, kubeconfig: Path | None = None
+) -> ClusterContents:
     """Read the profiles of the operators with this class, and all nodes, pods and ResourceSlices of a cluster.
+
+    If `operator_namespace` is None, profiles are read from all namespaces.
 
     Raises:
         ClusterError: The cluster cannot be read, or the user may not list nodes.
@@ -68,17 +73,17 @@ def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None =
             raise ClusterError("you may not list nodes in this cluster: ask its administrator for that permission")
         selector = f"{labels.PROFILES}=true,{labels.CLASS}={class_name}"
         return ClusterContents(
-            _list_objects(client, CONFIG_MAP, labelSelector=selector),
+            _list_objects(client, CONFIG_MAP, operator_namespace, labelSelector=selector),
             nodes,
             _list_objects(client, POD, fieldSelector="status.phase!=Succeeded,status.phase!=Failed"),
             _list_objects(client, RESOURCE_SLICE),
         )
 
 
-def _list_objects(client: Client, kind: Kind, **query: str) -> Sequence[Manifest] | None:
+def _list_objects(client: Client, kind: Kind, namespace: str | None = None, **query: str) -> Sequence[Manifest] | None:
     """List the objects of a kind; None if the user may not, or if the cluster does not have the kind."""
     try:
-        return client.items(kind.path(), **query)
+        return client.items(kind.path(namespace), **query)
     except (ForbiddenError, NotFoundError):
         return None
 
@@ -100,6 +105,8 @@ class ProfileMatches(NamedTuple):
 
     profile: Profile
     nodes: tuple[NodeMatch, ...]
+    source: str
+    """The ConfigMap that publishes the operator's profiles, as `NAMESPACE/NAME`; empty if there is none."""
 
 
 @dataclass(frozen=True)
@@ -116,19 +123,24 @@ class UncoveredDevices:
 class ClusterMatches:
     """Hold what a cluster's nodes offer to its profiles."""
 
-    profiles: Profiles
     rows: tuple[ProfileMatches, ...]
     uncovered: tuple[UncoveredDevices, ...]
     notes: tuple[str, ...]
     """What the matches cannot show, a sentence each."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Return the ConfigMaps that publish profiles, each once."""
+        return tuple(dict.fromkeys(row.source for row in self.rows))
 
     def of_profile(self, name: str) -> "ClusterMatches":
         """Return the matches of one profile only, without the devices that no profile selects.
 
         Raises UnknownProfileError if there is no such profile.
         """
-        wanted_profile = self.profiles.get(name)
-        rows = tuple(row for row in self.rows if row.profile == wanted_profile)
+        rows = tuple(row for row in self.rows if row.profile.name == name)
+        if not rows:
+            raise UnknownProfileError(describe_unknown("profile", name, {row.profile.name for row in self.rows}))
         return replace(self, rows=rows, uncovered=())
 
 
@@ -141,26 +153,28 @@ def match_profiles(contents: ClusterContents) -> ClusterMatches:
         InvalidProfilesError: A profile is not valid.
     """
     nodes = read_nodes(contents.nodes, contents.pods or (), contents.slices or ())
-    profiles = Profiles(tuple(_parse_config_maps(contents.config_maps or ())))
+    published = dict(map(_parse_config_map, contents.config_maps or ())) or {"": Profiles()}
     rows = tuple(
-        ProfileMatches(profile, tuple(NodeMatch(node, misfits(profile, node)) for node in nodes))
+        ProfileMatches(profile, tuple(NodeMatch(node, misfits(profile, node)) for node in nodes), source)
+        for source, profiles in published.items()
         for profile in profiles
     )
+    profiles = [row.profile for row in rows]
     uncovered_devices = []
     for resource, device_nodes in resources_without_profile(profiles, nodes).items():
         node_names = tuple(node.name for node in device_nodes)
         ready_made = tuple(_ready_made_profiles(resource, device_nodes))
         uncovered_devices.append(UncoveredDevices(resource, node_names, ready_made))
-    notes = (*_notes(contents, profiles), *_notes_on_architectures(rows))
-    return ClusterMatches(profiles, rows, tuple(uncovered_devices), notes)
+    notes = (*_notes(contents, profiles), *_notes_on_sources(published), *_notes_on_architectures(rows))
+    return ClusterMatches(rows, tuple(uncovered_devices), notes)
 
 
-def _parse_config_maps(config_maps: Sequence[Mapping[str, Any]]) -> Iterator[Profile]:
-    """Yield the profiles that operators publish in ConfigMaps."""
-    for config_map in config_maps:
-        metadata = config_map["metadata"]
-        source = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
-        yield from parse_profiles((config_map.get("data") or {}).get("profiles.yaml", ""), source)
+def _parse_config_map(config_map: Mapping[str, Any]) -> tuple[str, Profiles]:
+    """Return the namespace and name of a ConfigMap, and the profiles that an operator publishes in it."""
+    metadata = config_map["metadata"]
+    source = f"{metadata['namespace']}/{metadata['name']}"
+    text = (config_map.get("data") or {}).get("profiles.yaml", "")
+    return source, Profiles(parse_profiles(text, f"ConfigMap {source}"))
 
 
 def _ready_made_profiles(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
@@ -170,7 +184,7 @@ def _ready_made_profiles(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
             yield name
 
 
-def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
+def _notes(contents: ClusterContents, profiles: Iterable[Profile]) -> Iterator[str]:
     """Yield notes on what the matches cannot show, for example because the user may not list pods."""
     if contents.config_maps is None:
         yield "you may not list ConfigMaps in this cluster: these are the profiles that every operator has"
@@ -183,9 +197,19 @@ def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
         yield f"only the scheduler knows which devices a DeviceClass holds, and which are free{slices}"
 
 
+def _notes_on_sources(sources: Collection[str]) -> Iterator[str]:
+    """Yield a note if several ConfigMaps publish profiles: an operator uses only the one in its namespace."""
+    if len(sources) > 1:
+        names = ", ".join(sorted(sources))
+        yield (
+            f"several ConfigMaps publish profiles of this class: {names}. An operator uses only the one in its own "
+            "namespace, and whoever may create ConfigMaps can publish another: name it with --operator-namespace"
+        )
+
+
 def _notes_on_architectures(rows: Iterable[ProfileMatches]) -> Iterator[str]:
     """Yield a note for each profile that fits nodes of several architectures, because its image is for one of them."""
-    for profile, nodes in rows:
+    for profile, nodes, _ in rows:
         architectures = {match.node.labels.get(ARCHITECTURE_LABEL) for match in nodes if match.fits}
         names = sorted(name for name in architectures if name)
         if len(names) > 1:
@@ -202,6 +226,7 @@ def as_json(matches: ClusterMatches) -> dict[str, Any]:
         "profiles": [
             {
                 **profile.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True),
+                "source": source or None,
                 "asksFor": {name: str(amount) for name, amount in profile_requests(profile).items()},
                 "nodes": [
                     {
@@ -213,7 +238,7 @@ def as_json(matches: ClusterMatches) -> dict[str, Any]:
                     for match in nodes
                 ],
             }
-            for profile, nodes in matches.rows
+            for profile, nodes, source in matches.rows
         ],
         "uncovered": [
             {"resource": devices.resource, "nodes": list(devices.nodes), "ready": list(devices.ready)}
@@ -229,8 +254,9 @@ def tables(matches: ClusterMatches, *, each_node: bool) -> Iterator[Table]:
     If `each_node`, yield instead for each profile a table with a row for each node.
     """
     if each_node:
-        for profile, nodes in matches.rows:
-            yield _nodes_table(profile, nodes)
+        for profile, nodes, source in matches.rows:
+            heading = f"{profile.name} of {source}" if len(matches.sources) > 1 else profile.name
+            yield _nodes_table(heading, nodes)
         return
     yield _overview_table(matches)
     if matches.uncovered:
@@ -239,13 +265,17 @@ def tables(matches: ClusterMatches, *, each_node: bool) -> Iterator[Table]:
 
 def _overview_table(matches: ClusterMatches) -> Table:
     """Return a table with a row for each profile: what a case requests, how many nodes fit, and how many are free."""
-    table = Table("profile", "asks for", "price/h", "namespaces", "fits", "free", box=None)
+    has_several_sources = len(matches.sources) > 1
+    table = Table("profile", *(["published in"] if has_several_sources else []), box=None)
+    for column in ("asks for", "price/h", "namespaces", "fits", "free"):
+        table.add_column(column)
     table.add_column("nodes that cannot take it now", overflow="fold")
-    for profile, nodes in matches.rows:
+    for profile, nodes, source in matches.rows:
         fitting_nodes = [match for match in nodes if match.fits]
         free_nodes = [match for match in nodes if not match.reasons]
         table.add_row(
             profile.name,
+            *([source] if has_several_sources else []),
             _format_requests(profile),
             profile.price_per_hour or "",
             ", ".join(profile.namespaces) or "any",
@@ -278,9 +308,9 @@ def _frequent_reasons(nodes: Sequence[NodeMatch]) -> str:
     return "\n".join(lines)
 
 
-def _nodes_table(profile: Profile, nodes: Sequence[NodeMatch]) -> Table:
-    """Return a table of the nodes that shows whether a case of the profile fits on each, and why not."""
-    table = Table("node", profile.name, box=None)
+def _nodes_table(heading: str, nodes: Sequence[NodeMatch]) -> Table:
+    """Return a table of the nodes that shows whether a case of the profile in the heading fits on each, and why not."""
+    table = Table("node", heading, box=None)
     table.add_column("why", overflow="fold")
     for match in nodes:
         if not match.fits:
@@ -310,14 +340,20 @@ def _join_first(names: Sequence[str]) -> str:
 
 
 def print_profiles(
-    name: str | None, context: str | None, class_name: str, output: Output, kubeconfig: Path | None = None
+    name: str | None,
+    context: str | None,
+    class_name: str,
+    operator_namespace: str | None,
+    output: Output,
+    kubeconfig: Path | None = None,
 ) -> None:
     """Print the profiles of the operators with class `class_name`; if `name` is given, how each node fits that profile.
 
-    `context` and `kubeconfig` select the cluster; None stands for kubectl's defaults.
+    `context` and `kubeconfig` select the cluster; None stands for kubectl's defaults. If `operator_namespace` is None,
+    the operators of all namespaces count.
     """
     try:
-        matches = match_profiles(read_cluster(context, class_name, kubeconfig))
+        matches = match_profiles(read_cluster(context, class_name, operator_namespace, kubeconfig))
         if name:
             matches = matches.of_profile(name)
     except (ClusterError, InvalidProfilesError) as error:

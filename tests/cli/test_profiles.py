@@ -62,6 +62,24 @@ def test_a_cluster_that_does_not_answer_is_said_to(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_config_map_of_another_namespace_replaces_no_profile_and_is_named() -> None:
+    def config_map(namespace: str, text: str) -> dict[str, object]:
+        return {"metadata": {"namespace": namespace, "name": "profiles"}, "data": {"profiles.yaml": text}}
+
+    own, planted = (
+        config_map("ops", "cpu: {preset: cpu, pricePerHour: 2 USD}"),
+        config_map("team-a", "cpu: {preset: cpu, pricePerHour: 1 USD}"),
+    )
+    [cpu] = match_profiles(ClusterContents([own], [], (), ())).of_profile("cpu").rows
+    assert (cpu.source, cpu.profile.price_per_hour) == ("ops/profiles", "2 USD")
+
+    matches = match_profiles(ClusterContents([own, planted], [], (), ()))
+    prices = {row.source: row.profile.price_per_hour for row in matches.of_profile("cpu").rows}
+    assert prices == {"ops/profiles": "2 USD", "team-a/profiles": "1 USD"}
+    [note] = [note for note in matches.notes if "team-a/profiles" in note]
+    assert "--operator-namespace" in note
+
+
 def test_a_profile_whose_nodes_have_several_architectures_is_named() -> None:
     amounts = {"cpu": "8", "memory": "64Gi", "ephemeral-storage": "64Gi", "pods": "110"}
     nodes = [
@@ -90,9 +108,15 @@ def offering(cluster: Cluster) -> Iterator[Cluster]:
         yield cluster
 
 
+def of(offering: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command for the operator of this test: others may have published profiles in other namespaces."""
+    place = ("--class", CLASS, "--operator-namespace", offering.namespace)
+    return profiles(*arguments, *place, kubeconfig=offering.kubeconfig)
+
+
 @pytest.mark.cluster
 def test_profiles_and_nodes_are_matched_with_reasons_and_devices_that_nobody_gets_at(offering: Cluster) -> None:
-    done = profiles("--class", CLASS, "-o", "json", kubeconfig=offering.kubeconfig)
+    done = of(offering, "-o", "json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     by_name = {each["name"]: each for each in found["profiles"]}
@@ -113,7 +137,7 @@ def test_profiles_and_nodes_are_matched_with_reasons_and_devices_that_nobody_get
 
 @pytest.mark.cluster
 def test_the_overview_fits_a_terminal_and_one_profile_shows_every_node(offering: Cluster) -> None:
-    overview = profiles("--class", CLASS, kubeconfig=offering.kubeconfig)
+    overview = of(offering)
     assert overview.returncode == 0, overview.stderr
     (h100,) = (line for line in overview.stdout.splitlines() if line.strip().startswith("h100"))
     assert "1 nvidia.com/gpu," in h100
@@ -121,12 +145,12 @@ def test_the_overview_fits_a_terminal_and_one_profile_shows_every_node(offering:
     assert "amd.com/gpu" in overview.stdout
     assert "no nvidia.com/gpu" in h100
 
-    one = profiles("h100", "--class", CLASS, kubeconfig=offering.kubeconfig)
+    one = of(offering, "h100")
     (line,) = (line for line in one.stdout.splitlines() if line.strip().startswith("plain"))
     assert "does not fit" in line
     assert "cloud.google.com/gke-accelerator" in line
 
-    unknown = profiles("h10", "--class", CLASS, kubeconfig=offering.kubeconfig)
+    unknown = of(offering, "h10")
     assert unknown.returncode == 2
     assert "h100?" in unknown.stderr
 
