@@ -27,6 +27,7 @@ ClaimVerdict = Literal[
     "inconclusive",
     "measured",
     "measured-not-decided",
+    "withheld",
     "opinion",
     "not-measured-yet",
     "untestable-here",
@@ -149,6 +150,14 @@ class Claim(Document):
     """
     beside: tuple[str, ...] = ()
     """Manifests whose results are shown and decide nothing."""
+    sides_lack: str = ""
+    """What is missing for the sides to be as their communities run them. With it, the row has no verdict."""
+    control: str = ""
+    """File name of a manifest in `beside` that multiplies plain matrices in the frameworks that the row compares.
+
+    It belongs to a row whose programs are mostly such products. If it explains the row's ratio on a processor, the row
+    has no verdict.
+    """
     picture: Picture | None = None
     baseline: VariantName | None = None
     """Baseline of the tables, if not that of the manifests."""
@@ -173,6 +182,13 @@ class Claim(Document):
     """What is to be measured next, and how; empty if the row needs no new measurement."""
     history: tuple[Earlier, ...] = ()
     replaced: tuple[Replaced, ...] = ()
+
+    @model_validator(mode="after")
+    def _require_that_the_control_is_shown(self) -> Self:
+        """Refuse a control that is not among the manifests beside the claim, whose results are shown."""
+        if self.control and self.control not in self.beside:
+            raise ValueError(f"row {self.row}: control: {self.control} is not in beside: add it there")
+        return self
 
     @model_validator(mode="after")
     def _require_manifests_and_forbid_unread_bounds(self) -> Self:

@@ -26,6 +26,7 @@ VERDICT_MEANINGS: dict[ClaimVerdict, str] = {
     "inconclusive": "an interval contains a bound, or a check failed, or no example was found",
     "measured": "the question is ours, and no article claims an answer",
     "measured-not-decided": "a measurement was cut short, or a part of it is missing",
+    "withheld": "a side is not as its community runs it, or the ratio is that of a plain product on this processor",
     "opinion": "nothing in the sentence can be measured",
     "not-measured-yet": "the bounds are written, and the result is still to come",
     "untestable-here": "it needs hardware, or a setting, that we have no result of",
@@ -35,7 +36,10 @@ FIRST_SCREEN: Sequence[tuple[str, frozenset[ClaimVerdict]]] = (
     ("Wrong", frozenset({"refuted"})),
     ("Right, and worth knowing", frozenset({"confirmed", "in-direction", "example-exists"})),
     ("Measured by us", frozenset({"measured"})),
-    ("Not decided yet", frozenset({"untestable-here", "measured-not-decided", "inconclusive", "not-measured-yet"})),
+    (
+        "Not decided yet",
+        frozenset({"untestable-here", "measured-not-decided", "withheld", "inconclusive", "not-measured-yet"}),
+    ),
     ("Nobody can settle", frozenset({"untestable-anywhere", "opinion"})),
 )
 """The lists of the first screen: their titles, and the verdicts of their rows."""
@@ -216,6 +220,8 @@ def _claim_section(
         f"> {escape(claim.quote.replace(LEFT_OUT, ' … '))} ({claim.article})",
         f"**{_verdict(settled_claim)}.** {escape(text)}",
     ]
+    if explanations := dict.fromkeys((*settled_claim.withheld, *settled_claim.controls)):
+        paragraphs.append("\n".join(f"- {escape(sentence)}" for sentence in explanations))
     if settled_claim.findings and settled_claim.answer and not claim.trainings:
         paragraphs.append("\n".join(f"- {escape(simplify_sentence(each))}" for each in settled_claim.sentences))
     elif settled_claim.conditions and not settled_claim.findings:

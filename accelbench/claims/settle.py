@@ -12,7 +12,7 @@ from datetime import datetime
 from accelbench import targets
 from accelbench.api.result import Result
 from accelbench.api.run import Expectation
-from accelbench.claims import bounds, evidence, suite, training, words
+from accelbench.claims import bounds, evidence, suite, training, withheld, words
 from accelbench.claims.bounds import Age, BoundsRecord
 from accelbench.claims.finding import ClaimFinding
 from accelbench.claims.ledger import UNNAMED, Claim, ClaimVerdict, Hardware
@@ -80,6 +80,10 @@ class SettledClaim:
     """The claim's conditions in words, generated from its bounds."""
     bounds: BoundsRecord | None = None
     """The commit that first wrote the present bounds; None if none is recorded."""
+    withheld: tuple[str, ...] = ()
+    """Why there is no verdict; empty if nothing prevents one."""
+    controls: tuple[str, ...] = ()
+    """What the control shows about each ratio between two frameworks."""
 
     @property
     def runs(self) -> tuple[MeasuredRun, ...]:
@@ -125,6 +129,7 @@ def settle(
     hardware: Hardware,
     additional_runs: Sequence[MeasuredRun] = (),
     record: BoundsRecord | None = None,
+    control: MeasuredRun | None = None,
 ) -> SettledClaim:
     """Settle the claim from the runs of its manifests.
 
@@ -134,6 +139,7 @@ def settle(
         hardware: The class of hardware that the runs were made on, or could be made on.
         additional_runs: Runs that are shown and do not change the verdict.
         record: The commit that first wrote the present bounds of the claim; None if none is recorded.
+        control: The run of the claim's control on this hardware.
     """
     deciding_manifests = [manifest for manifest in manifests if _can_decide(claim, manifest, hardware)]
     manifests_to_run = tuple(manifest.name for manifest in deciding_manifests if manifest.run is None)
@@ -154,15 +160,20 @@ def settle(
             all_can_decide=bool(manifests) and len(deciding_manifests) == len(manifests),
             is_measured_there=any(_is_on_hardware_of(claim, result) for run in all_runs for result in run.results),
         )
+    cases = [case for run in deciding_runs for case in run.measured_cases]
+    products = control.results if control else ()
+    reasons = withheld.reasons(claim, cases, products)
     return SettledClaim(
         claim,
-        verdict,
+        "withheld" if reasons and verdict in bounds.VERDICTS_OF_RESULTS else verdict,
         tuple(findings),
         deciding_runs,
         (*other_runs, *additional_runs),
         manifests_to_run,
         tuple(_describe_conditions(claim, manifests)),
         record,
+        reasons,
+        tuple(each.sentence for each in withheld.against_controls(claim, cases, products)),
     )
 
 

@@ -135,11 +135,16 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
         for run in deciding_runs
     ]
     loaded_runs = [load_run(claim, run) for run in additional_runs]
+    shown_runs = [run for run in loaded_runs if run]
+    controls = (
+        run for run in shown_runs if f"{run.name}.yaml" == claim.control and run.parent_directory == chosen_hardware
+    )
     return settle(
         claim,
         manifests,
         hardware=chosen_hardware,
-        additional_runs=[run for run in loaded_runs if run],
+        additional_runs=shown_runs,
+        control=next(controls, None),
         record=_bounds_record(claim),
     )
 

@@ -340,6 +340,7 @@ def _as_json(settled_claim: "SettledClaim") -> dict[str, object]:
         "basis": basis(settled_claim),
         "resultsDigest": settled_claim.results_digest,
         "found": list(settled_claim.sentences),
+        "withheld": list(settled_claim.withheld),
         "corrected": claim.corrected,
     }
 

@@ -1,0 +1,126 @@
+"""Find reasons to give a row no verdict: sides that nobody runs so, and ratios that a plain product has too. Pure.
+
+A control is a run of plain matrix products in both frameworks, whose times depend on the libraries behind them and on
+the processor. What is left of a ratio without that of the control is what the row's program adds.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from accelbench import frameworks
+from accelbench.api.result import Comparison, Result
+from accelbench.api.run import Expectation
+from accelbench.claims import suite, words
+from accelbench.claims.ledger import Claim
+from accelbench.verdict.expectations import ExpectationOutcome
+
+Cases = Sequence[tuple[Result, Sequence[ExpectationOutcome]]]
+"""The result of each case, with the outcomes of the manifest's expectations."""
+Interval = tuple[float, float]
+DEVICE = "device.name"
+"""The fingerprint's entry with the model of the device."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """Hold what a plain product in both frameworks shows about one ratio of a row."""
+
+    sentence: str
+    explains: bool
+    """True if the ratio is that of a plain product, or no larger."""
+
+
+def reasons(claim: Claim, cases: Cases, controls: Sequence[Result]) -> tuple[str, ...]:
+    """Return why the claim has no verdict; empty if nothing prevents one.
+
+    Args:
+        claim: The claim.
+        cases: The results that decide it, each with the outcomes of its manifest's expectations.
+        controls: The results of the claim's control, if it has one.
+    """
+    found = []
+    if claim.sides_lack:
+        found.append(f"The sides are not as their communities run them; missing: {claim.sides_lack}.")
+    compared = list(against_controls(claim, cases, controls))
+    explained = [control.sentence for control in compared if control.explains]
+    # Each condition of a claim has to stand by itself. A question of our own has an answer in what is not explained.
+    if claim.is_decidable or len(explained) == len(compared):
+        found += explained
+    return tuple(found)
+
+
+def against_controls(claim: Claim, cases: Cases, controls: Sequence[Result]) -> Iterator[Control]:
+    """Yield, for each ratio of times between two frameworks on a processor, what the control shows about it.
+
+    A row without conditions is about all ratios of its results, and a claim about those that its conditions name.
+    Ratios whose interval has 1 inside need no explanation. A claim without a control yields nothing.
+    """
+    for result, outcomes in cases if claim.control else ():
+        if result.case.accelerator.platform != "cpu" or result.case.accelerator.target:
+            continue  # other devices' libraries are their vendors', in both frameworks
+        here = [control for control in controls if control.fingerprint.get(DEVICE) == result.fingerprint.get(DEVICE)]
+        expectations = claim.expectations or [outcome.expectation for outcome in outcomes]
+        in_table = suite.with_baseline(result, claim.table_baseline) if claim.table_baseline else result
+        for comparison in in_table.comparisons:
+            asked = _frameworks(result, comparison)
+            interval = _interval(comparison)
+            if (
+                asked
+                and interval
+                and not interval[0] <= 1 <= interval[1]
+                and _is_asked(claim, expectations, comparison)
+            ):
+                product = next(filter(None, (_product(control, asked) for control in here)), None)
+                yield _compare(f"{comparison.variant} over {comparison.baseline}", interval, product)
+
+
+def _frameworks(result: Result, comparison: Comparison) -> tuple[str, str] | None:
+    """Return the frameworks of the variant and of the baseline; None if they are the same."""
+    uses = {variant.name: variant.use for variant in result.case.variants}
+    variant, baseline = (frameworks.name_of(uses[name]) for name in (comparison.variant, comparison.baseline))
+    return None if variant == baseline else (variant, baseline)
+
+
+def _interval(comparison: Comparison) -> Interval | None:
+    """Return the interval of the speedup; None without one."""
+    return (float(comparison.lower), float(comparison.upper)) if comparison.lower and comparison.upper else None
+
+
+def _is_asked(claim: Claim, expectations: Sequence[Expectation], comparison: Comparison) -> bool:
+    """Return True if the ratio belongs to a condition of the claim, or to a row without any."""
+    pair = {comparison.variant, comparison.baseline}
+    pairs = [{majority.variant, majority.over} for majority in claim.majorities]
+    pairs += [{training.variant, training.over} for training in claim.trainings]
+    if not claim.is_decidable or pairs:
+        return not claim.is_decidable or pair in pairs
+    return any(each.metric == "speedup" and each.variant == comparison.variant for each in expectations)
+
+
+def _product(control: Result, asked: tuple[str, str]) -> Interval | None:
+    """Return how many times as fast a plain product is in the first framework as in the second; None if unknown."""
+    for comparison in control.comparisons:
+        compared, interval = _frameworks(control, comparison), _interval(comparison)
+        if interval and compared == asked:
+            return interval
+        if interval and compared == asked[::-1]:
+            return 1 / interval[1], 1 / interval[0]
+    return None
+
+
+def _compare(subject: str, interval: Interval, product: Interval | None) -> Control:
+    """Return what is left of a ratio if the ratio of a plain product is taken away."""
+    if product is None:
+        return Control(
+            f"{subject}: no plain product was measured on this processor, so nothing follows.", explains=True
+        )
+    left = interval[0] / product[1], interval[1] / product[0]
+    explains = left[0] <= 1 if interval[0] > 1 else left[1] >= 1
+    end = "the libraries behind the products explain it" if explains else "the libraries behind it do not explain all"
+    sentence = f"{subject}: {_times(interval)}; a plain product: {_times(product)}; {end}."
+    return Control(sentence, explains=explains)
+
+
+def _times(interval: Interval) -> str:
+    """Format an interval of a ratio by its middle and its ends."""
+    return words.times(math.sqrt(interval[0] * interval[1]), *interval)
