@@ -43,6 +43,7 @@ FIRST_SCREEN: Sequence[tuple[str, frozenset[ClaimVerdict]]] = (
     ("Nobody can settle", frozenset({"untestable-anywhere", "opinion"})),
 )
 """The lists of the first screen: their titles, and the verdicts of their rows."""
+DECIDED: frozenset[ClaimVerdict] = frozenset({"confirmed", "in-direction", "example-exists", "refuted", "measured"})
 RESULTS_PAGE, HISTORY_PAGE, PLAN_PAGE, WORDS_PAGE = "results.md", "history.md", "next.md", "words.md"
 """Names of the other pages, in the directory `claims` next to the main page."""
 HOW_VERDICTS_FOLLOW = (
@@ -112,8 +113,25 @@ def _counts(settled_claims: Sequence[SettledClaim]) -> str:
     return (
         f"{rows_text}, held against programs that anybody can run. Confirmed: {len(confirmed)}, of which {early_count} "
         f"by bounds that were written before any result. Refuted: {counts['refuted']}. [The others](#all-of-them) hold "
-        "in part, wait for hardware, or claim nothing that can be measured."
+        f"in part, wait for hardware, or claim nothing that can be measured.{_count_gpu_rows(settled_claims)}"
     )
+
+
+def _count_gpu_rows(settled_claims: Sequence[SettledClaim]) -> str:
+    """Return a sentence on how many rows about speed on a GPU are decided, after a space; empty without such rows.
+
+    Rows that compiled programs decide are not about speed.
+    """
+    gpu_rows = [
+        each
+        for each in settled_claims
+        if each.claim.hardware == ("gpu",) and each.claim.kind != "opinion" and not answers.is_by_program(each)
+    ]
+    if not gpu_rows:
+        return ""
+    decided_count = sum(each.verdict in DECIDED for each in gpu_rows)
+    verb = "is" if decided_count <= 1 else "are"
+    return f" Of {len(gpu_rows)} rows about speed on a GPU, {decided_count or 'none'} {verb} decided."
 
 
 def _short_answer(settled_claim: SettledClaim) -> str:
