@@ -245,7 +245,9 @@ def _claim_section(
     elif settled_claim.conditions and not settled_claim.findings:
         paragraphs.append(escape(f"Asked: {'; '.join(settled_claim.conditions)}."))
     if picture:
-        paragraphs.append(f"![{escape(picture.description)}]({results_link}/pictures/{picture.file_name})")
+        # The numbers of a picture's description are in the table next to it, and in the picture itself.
+        summary = picture.description.partition(": ")[0]
+        paragraphs.append(f"![{escape(summary)}]({results_link}/pictures/{picture.file_name})")
     paragraphs += tables.brief_tables(runs, claim)
     if earlier_rows and any(not run.results[0].observations for run in _table_runs(settled_claim) if run.results):
         paragraphs.append(f"Table: see {figures.join_names([f'[row {row}](#row-{row})' for row in earlier_rows])}.")
