@@ -67,12 +67,13 @@ def fill(cluster: Cluster) -> None:
 
 
 def stored(name: str, *, recompilations: int | None) -> dict[str, Any]:
-    """A result that was measured, as a release wrote it that compiled for no target; with a number, or without."""
+    """A result that was measured, as a release wrote it before targets and environments; with a number, or without."""
     measured = Result.model_validate_json(MEASURED.read_text())
     document = BenchmarkResult.from_result(measured, ObjectMeta(name=name), ()).model_dump(
         mode="json", by_alias=True, exclude_none=True
     )
     del document["result"]["compiled"]
+    del document["result"]["case"]["environments"]
     for variant in document["result"]["variants"]:
         variant["numbers"].pop("recompilations", None)
         if recompilations is not None:
