@@ -176,7 +176,9 @@ def test_every_case_ends_with_one_result_or_one_reason_whatever_fails(
     begun = [*status.measured_cases, *(attempt.case for attempt in status.attempts)]
     assert len(begun) == len(set(begun)) == status.cases.measured + status.cases.failed
     assert all(attempt.retries <= retries for attempt in status.attempts)
-    assert all(attempt.number == attempt.retries + attempt.disruptions + 1 for attempt in status.attempts)
+    # A retry that was granted does not start if the run stops first.
+    not_started = {attempt.retries + attempt.disruptions + 1 - attempt.number for attempt in status.attempts}
+    assert not_started <= {0, 1}
     assert status.cases.measured == len(cluster.results)
     assert not cluster.discarded_whole
     assert not [name for name, job in cluster.jobs.items() if not is_over(job)]
