@@ -72,14 +72,15 @@ def _judge_reading(run: FormulaRun, reading: ParityReading, diagnosis: str) -> F
     return failed("; ".join(filter(None, sentences)))
 
 
-def agrees(reading: ParityReading | None) -> bool:
+def agrees(reading: ParityReading | None, maximum_ratio: float = MAXIMUM_RATIO) -> bool:
     """Return True if a program's outputs in float64 were compared, and agree with the reference.
 
-    Outputs of a less exact algorithm agree too: few are beyond the tolerance, and none by much.
+    Outputs of a less exact algorithm agree too: few are beyond the tolerance, and none by much. `maximum_ratio` is the
+    largest error of others, as a multiple of the tolerance.
     """
     if reading is None or not (reading.finite and reading.compared):
         return False
-    return reading.worst_ratio <= MAXIMUM_RATIO or reading.less_exact
+    return reading.worst_ratio <= maximum_ratio or reading.less_exact
 
 
 CHECK = CaseCheck(

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from accelbench.api.case import Case, Precision
 from accelbench.api.result import CheckOutcome
 from accelbench.launch.record import MISMATCH, LaunchRecord, ParityReading
 from accelbench.validity import formula, parity
@@ -15,11 +16,13 @@ def in_float64(ratio: float, **fields: Any) -> ParityReading:
     return ParityReading(units=2, finite=True, worst_ratio=ratio, worst_array="x", detail="x[0] differs", **fields)
 
 
-def outcome(launch: LaunchRecord, precision: str = "float32") -> tuple[CheckOutcome, str]:
+def in_precision(precision: Precision) -> Case:
     case = a_case()
-    measurement = case.measurement.model_copy(update={"precision": precision})
-    case = case.model_copy(update={"measurement": measurement})
-    [check] = formula.CHECK.checks(Evidence(case=case, launches=(launch,)))
+    return case.model_copy(update={"measurement": case.measurement.model_copy(update={"precision": precision})})
+
+
+def outcome(launch: LaunchRecord, precision: Precision = "float32") -> tuple[CheckOutcome, str]:
+    [check] = formula.CHECK.checks(Evidence(case=in_precision(precision), launches=(launch,)))
     return check.outcome, check.reading
 
 
@@ -72,8 +75,25 @@ FEW = {"off": 3, "elements": 1000, "less_exact": True}
 def test_a_right_formula_may_be_less_exact_in_few_outputs(
     fields: dict[str, Any], formula_ratio: float | None, expected: str
 ) -> None:
-    reading = in_float64(5.0, **fields, formula=None if formula_ratio is None else in_float64(formula_ratio))
+    reading = in_float64(9.0, **fields, formula=None if formula_ratio is None else in_float64(formula_ratio))
     assert parity.CHECK.evaluate(a_case(), a_launch(parity=reading)).outcome == expected
+
+
+@pytest.mark.parametrize(
+    ("ratio", "formula_ratio", "precision", "expected"),
+    [
+        (7.0, 7.0, "float32", "passed"),
+        (9.0, 0.5, "float32", "failed"),
+        (1.1, 9.0, "float32", "failed"),
+        (1.1, None, "float32", "failed"),
+        (1.1, 0.5, "bfloat16", "failed"),
+    ],
+)
+def test_a_right_formula_may_round_a_few_times_as_much_as_the_reference_in_float32(
+    ratio: float, formula_ratio: float | None, precision: Precision, expected: str
+) -> None:
+    reading = in_float64(ratio, formula=None if formula_ratio is None else in_float64(formula_ratio))
+    assert parity.CHECK.evaluate(in_precision(precision), a_launch(parity=reading)).outcome == expected
 
 
 def test_outputs_that_are_too_sensitive_are_not_compared() -> None:
