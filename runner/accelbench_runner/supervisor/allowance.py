@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-PROBE_SECONDS = 20.0
-"""The slowest probe that was measured without a hang took 2 s; starting NVML for many GPUs takes several."""
+PROBE_SECONDS = 60.0
+"""The slowest of accelbench's own probes took 2 s; starting NVML for many GPUs takes several. But `formula` runs the
+user's program: on a machine with three other programs for each processor, 20 s were not enough for small ones."""
 HANG_FACTOR = 5.0
 HANG_SECONDS = 30.0
 """A launch counts as hung if it takes longer than both this and five times its variant's longest launch so far. The
