@@ -251,6 +251,8 @@ def is_for_a_push(asked: Asked) -> bool:
     is_compiled = "/compile" in asked.use or asked.use.startswith("pytorch/aoti")
     if asked.use in OTHER_LAYOUT:
         return False
+    if asked.workload == "resnet" and (is_compiled or asked.use.endswith("/op-by-op")):  # many layers like cifar-cnn's
+        return False
     if asked.workload in (*SCIENCE, "export", "quantized-linear") and (is_compiled or asked.use.endswith("/op-by-op")):
         return False
     if asked.use.startswith(("jax_diffrax", "pytorch_torchdiffeq")) and ("work", "train") in asked.parameters:
