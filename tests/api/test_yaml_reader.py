@@ -92,7 +92,7 @@ def test_kubectl_too_refuses_malformed_yaml(crds: Cluster) -> None:
         ("  variant: []\n", 'line 9: unknown field "spec.variant"; did you mean variants?'),
         (
             "  qqq: 1\n",
-            'line 9: unknown field "spec.qqq"; one of: accelerator, baseline, className, expectations',
+            'line 9: unknown field "spec.qqq"; one of: accelerator, baseline, className, environments',
         ),
         ("  sweep: {size: [1]}\n", 'line 9: unknown field "spec.sweep.size"; spec.sweep must be of type array'),
     ],
