@@ -24,7 +24,7 @@ class Panel:
         image: Numbers (rows, columns), drawn in colours; or red, green, blue and opacity
             (rows, columns, 4), from 0 to 1.
         colours: Label of an image's scale of colours, with its unit; empty for no scale.
-        legend: False if the names of curves and points say nothing, as those of samples.
+        legend: False if readers do not need the names of curves and points, as those of samples.
         logarithmic: Which axes are logarithmic: none, the vertical one, or both.
     """
 

@@ -1,4 +1,4 @@
-"""Identify the bounds of a claim, and tell how old they are compared with the results that they judge. Pure.
+"""Identify the bounds of a claim, and find out whether they are older than the results that they judge.
 
 Bounds that were chosen after a result was seen prove less. For each row, `bounds.yaml` names the commit that first
 wrote the present bounds; `python -m accelbench.cli.bounds` finds that commit in git.

@@ -90,7 +90,7 @@ class Training(Document):
     article: Bound
     """Ratio in the article: how many times as fast the variant was."""
     claims: Literal["figure", "direction"]
-    """What the article's words say: how much faster or slower (`figure`), or only faster or slower (`direction`).
+    """What the article claims: how much faster or slower (`figure`), or only faster or slower (`direction`).
 
     A claim about the direction has no upper bound.
     """

@@ -19,7 +19,7 @@ def describe(results: Sequence[Result]) -> list[str]:
     descriptions = []
     for device in devices(measured_results):
         device_results = [result for result in measured_results if _device_of(result) == device]
-        # Results from one machine can describe it differently: take the description that says most.
+        # Results from one machine can describe it differently: take the longest description.
         description = max((machine.describe(result.fingerprint) for result in device_results), key=len)
         descriptions.append(escape(f"{description}{_libraries(device_results)}"))
     paragraphs = ["\n".join(f"- {description}" for description in descriptions)] if descriptions else []
@@ -41,7 +41,7 @@ def _libraries(results: Iterable[Result]) -> str:
             version = result.fingerprint.get(f"version.{name}", "")
             if version:  # empty in a result whose launches did not import the library
                 versions[title] = version
-    # A launch reports `unknown` for a library that does not say its version.
+    # A launch reports `unknown` for a library without a version.
     return "".join(f", {title} {version}" for title, version in versions.items() if version != "unknown")
 
 

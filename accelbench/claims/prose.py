@@ -1,8 +1,8 @@
-"""Check answers in words against the numbers that they stand next to. Pure.
+"""Check the numbers in written answers against the tables of their rows.
 
-An answer is written by hand, so it can say what no result shows. Each of its numbers has to be in the row's tables,
-findings, question or quote, to the digits that it gives. A ratio in words, such as `half`, cannot be checked, so it is
-refused.
+An answer is written by hand, so it can contain a number that no result has. Each of its numbers has to be in the row's
+tables, findings, question or quote, to the digits that it gives. A ratio in words, such as `half`, cannot be checked,
+so it is refused.
 """
 
 import math

@@ -14,7 +14,7 @@ MAXIMUM_RATIO_OF_RIGHT_FORMULA = 8.0
 """Maximum error of a program in float32 whose formula is right, as a multiple of the tolerance; in float64 as well.
 The tolerance knows the reference's roundings only. Of correct programs, optax's Adam was off by up to 1.4 tolerances
 (it computes 1 - 0.999^t in float32), and a difference of cumulative sums by up to 7. A fault that float32 has and
-float64 has not is larger: products in TF32 round 8192 times as coarsely, which is 256 tolerances."""
+float64 has not is usually larger: products in TF32 round 8192 times as coarsely, and a tolerance is 32 roundings."""
 MINIMUM_RANDOM_DIFFERENCE = 1e-3
 """Minimum relative difference of two runs that rounding in another order does not explain."""
 RANDOM = (
@@ -49,7 +49,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _excuse_of_right_formula(case: Case, reading: ParityReading) -> str:
-    """Return a small limit that no error exceeds, as words, if the formula is right; empty if there is none."""
+    """Return the limit that no error of a right formula exceeds, in words; empty if the outputs are just wrong."""
     if reading.less_exact and _is_also_less_exact_in_float64(case, reading):
         return "a rounding of the largest output"
     is_exact_in_float64 = formula.agrees(reading.formula, MAXIMUM_RATIO_OF_RIGHT_FORMULA)

@@ -35,7 +35,7 @@ DRAWN, MAXIMUM_DRAWN_STEPS = 5, 2**20
 
 
 class CartpoleRollout(Workload):
-    """Push `environments` carts with poles left or right, as `steps` given actions say, by Euler's method.
+    """Push `environments` carts with poles left or right by `steps` given actions, by Euler's method.
 
     Row 51 of the claims: vectorised environments are "exceptionally efficient". The equations are those of Barto,
     Sutton and Anderson (1983) as Gymnasium's CartPole-v1 has them, with its constants and limits. If a cart or a pole

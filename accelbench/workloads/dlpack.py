@@ -186,7 +186,7 @@ def _timed(source: Any, hand_over: HandOver) -> Program:
 
 
 def _observed(x: Any, kinds: Sequence[Any], step: Any) -> Program:
-    """Return a program whose calls hand over the arrays in `kinds`; its state x says on which device they are."""
+    """Return a program whose calls hand over the arrays in `kinds`; they are on the device of its state x."""
     return Program(state=x, step=step, batches=kinds, placed=True, observe=_observe)
 
 

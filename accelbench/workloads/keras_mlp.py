@@ -29,7 +29,7 @@ class KerasMlp(Workload):
     Row 82 of the claims: Keras 3 runs on either framework. The same Keras model is trained by `fit`, and as its users
     can in the framework's own loop: stateless under jax.jit, and as a torch.nn.Module. Beside them are the programs of
     the workload mlp without Keras. Keras compiles with XLA on JAX, and runs eagerly on PyTorch: those are its defaults.
-    `fit` gets the weights and returns them in every call, which is little beside its `steps` steps.
+    `fit` gets the weights and returns them in every call, which takes little time compared with its `steps` steps.
     """
 
     name = "keras-mlp"

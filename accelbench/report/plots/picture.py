@@ -21,7 +21,7 @@ PANEL = 250
 LEGEND_ROW = 18
 """Height in pixels of a name in the legend."""
 COLOUR_MAP = "cividis"
-"""Scale of colours that rises evenly in brightness, for readers who do not tell colours apart too."""
+"""Scale of colours whose brightness rises evenly, so that readers with colour blindness can read it."""
 
 
 def picture_of(case: Case) -> Picture | None:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 PROBE_SECONDS = 60.0
 """The slowest of accelbench's own probes took 2 s; starting NVML for many GPUs takes several. But `formula` runs the
-user's program: on a machine with three other programs for each processor, 20 s were not enough for small ones."""
+user's program: with a load of 8 to 15 on two processors, 20 s were not enough for small programs."""
 HANG_FACTOR = 5.0
 HANG_SECONDS = 30.0
 """A launch counts as hung if it takes longer than both this and five times its variant's longest launch so far. The

@@ -1,4 +1,4 @@
-"""Decide from the examination of a Python environment whether variants can run in it, and say why not."""
+"""Decide from the examination of a Python environment whether variants can run in it, and explain why not."""
 
 import errno
 import os
