@@ -77,6 +77,17 @@ def find(name: str) -> Workload:
         raise UnknownWorkloadError(str(error)) from error
 
 
+def find_anew(name: str) -> Workload:
+    """Return the workload of that name in its initial state: a script runs again, of others the class is made again.
+
+    Raises UnknownWorkloadError or InvalidWorkloadError.
+    """
+    file = script.path()
+    if file is not None and workload_name_from_file(file.name) == name:
+        return script.load_anew(file)
+    return type(find(name))()
+
+
 @cache
 def _find_in_packages(name: str) -> Workload:
     """Return a built-in or installed workload; raises UnknownWorkloadError."""

@@ -60,7 +60,15 @@ def use(file: Path) -> Iterator[None]:
 
 @cache
 def load(file: Path) -> Workload:
-    """Run a script and return its workload; raises InvalidWorkloadError."""
+    """Run a script the first time, and return its workload; raises InvalidWorkloadError."""
+    return load_anew(file)
+
+
+def load_anew(file: Path) -> Workload:
+    """Run a script again and return its workload, which shares no global variable with earlier ones.
+
+    Raises InvalidWorkloadError.
+    """
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text, file.name)

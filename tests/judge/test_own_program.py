@@ -8,14 +8,14 @@ import pytest
 from accelbench import catalogue
 from accelbench.catalogue import inputs, script
 from accelbench.launch.record import ParityReading
-from accelbench.validity import parity
+from accelbench.validity import depends_on_inputs, parity
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
 from accelbench_runner.judge.own_program import OwnProgram
 from accelbench_runner.judge.parity import read_parity
 from accelbench_runner.judge.reference import reference_for
 from accelbench_runner.judge_protocol import JudgeRequest
-from accelbench_runner.outputs import as_real
+from accelbench_runner.outputs import FORMULA, UNSEEN, as_real
 from judge.launches import a_case, a_failure, a_launch
 from launch.inside import inside
 
@@ -108,6 +108,50 @@ def test_a_baseline_that_draws_random_numbers_is_told_so(case: object, tmp_path:
     )
     assert "the outputs are random" in found.detail
     assert "take the mask, the noise or the state as an array" in found.detail
+
+
+IMPURE = {
+    "a result kept by shape": ("_kept.setdefault(x.shape, 1 / (1 + x * x))", "_kept = {}"),
+    "another result after 20 calls": (
+        "1 / (1 + x * x) + 1e-3 * (next(_calls) > 20)",
+        "_calls = __import__('itertools').count()",
+    ),
+}
+
+
+@pytest.mark.parametrize(("result", "globals_"), IMPURE.values(), ids=IMPURE)
+def test_a_baseline_whose_outputs_depend_on_earlier_calls_fails_and_no_other_variant_does(
+    case: object, tmp_path: Path, result: str, globals_: str
+) -> None:
+    (tmp_path / "bells.py").write_text(f"{globals_}\n{FUNCTIONS.replace('1 / (1 + x * x)', result)}")
+    found = asked(case, tmp_path, np.ones(64))
+    assert (found.failed_reference, found.formula.failed_reference) == (BASELINE, BASELINE)
+    assert "y depends on earlier calls" in found.detail
+    launches = tuple(a_launch(variant, parity=found) for variant in (BASELINE, VARIANT))
+    checks = certify(Evidence(case=case, launches=launches)).checks
+    assert [check.variant for check in checks if check.outcome == "failed"] == [BASELINE]
+
+
+def test_a_baseline_may_keep_what_depends_on_no_input(case: object, tmp_path: Path) -> None:
+    kept = "_kept.setdefault('one', 1) / (_kept.setdefault(len(x), 1) + x * x)"
+    (tmp_path / "bells.py").write_text(f"_kept = {{}}\n{FUNCTIONS.replace('1 / (1 + x * x)', kept)}")
+    assert reference_for(case, 2, tmp_path).own_program == BASELINE
+
+
+def test_no_other_variant_is_blamed_for_a_baseline_that_refuses_unseen_inputs(case: object, tmp_path: Path) -> None:
+    """The baseline's own program refuses them in float64, and its launch did not."""
+    only_seen = "1 / (1 + x * x) if abs(x[0] - 0.1257) < 1e-3 else x.nothing"
+    (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", only_seen))
+    right = reference_for(case, 2, tmp_path).values["y"]
+    for name in (FORMULA, UNSEEN):
+        np.savez(tmp_path / name, y=right)
+    found = asked(case, tmp_path, right.astype(np.float32))
+    found = found.model_copy(update={"formula": found})
+    outcomes = {
+        variant: depends_on_inputs.CHECK.evaluate(case, a_launch(variant, parity=found)).outcome
+        for variant in (BASELINE, VARIANT)
+    }
+    assert outcomes == {BASELINE: "failed", VARIANT: "untested"}
 
 
 def test_without_a_reference_the_baseline_fails_and_the_others_are_untested(case: object, tmp_path: Path) -> None:

@@ -64,6 +64,12 @@ def round_arrays(arrays: Arrays, precision: Precision) -> Arrays:
     return map_arrays(arrays, lambda array: round_array(array, precision))
 
 
+def root_mean_square(value: Array) -> float:
+    """Return the root mean square of the finite elements; 0 without any."""
+    finite = value[np.isfinite(value)].astype(np.float64)
+    return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
+
+
 def map_arrays(arrays: Arrays, convert: Callable[[Array], Array]) -> Arrays:
     """Return the state and the batches with every array converted by `convert`."""
     return Arrays(

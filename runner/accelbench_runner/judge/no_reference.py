@@ -12,11 +12,26 @@ from accelbench_runner.judge.canonical import CanonicalError
 from accelbench_runner.judge.own_program import REMEDY
 
 
-class RandomOutputsError(ValueError):
+class UnrepeatableError(ValueError):
+    """Report that the reference returns different outputs for the same inputs."""
+
+
+class RandomOutputsError(UnrepeatableError):
     """Report that two runs of the reference on the same inputs return different outputs `name`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} differs between two runs on the same inputs: {RANDOM}")
+
+
+class StatefulProgramError(UnrepeatableError):
+    """Report that the outputs `name` of a baseline's own program change after calls on other inputs."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} depends on earlier calls: a program that ran on other inputs before returns something else than "
+            "one that did not. Keep no results, counter or global variable from call to call, or take the state as an "
+            "array"
+        )
 
 
 NARROWER: Mapping[Precision, frozenset[str]] = {
@@ -51,8 +66,8 @@ def narrow_reference(case: Case, launches: Iterable[LaunchRecord], units: int) -
 
 def without_reference(case: Case, launches: Iterable[LaunchRecord], units: int, error: Exception) -> ParityReading:
     """Return the failed reading of outputs that cannot be compared, because computing the reference raised `error`."""
-    has_random_outputs = isinstance(error, RandomOutputsError)
-    reason = str(error) if has_random_outputs else script.format_error(error)
+    is_unrepeatable = isinstance(error, UnrepeatableError)
+    reason = str(error) if is_unrepeatable else script.format_error(error)
     if isinstance(error, CanonicalError):
         culprit = CANONICAL
         detail = f"{CANONICAL} cannot be used: {error}"
@@ -62,7 +77,7 @@ def without_reference(case: Case, launches: Iterable[LaunchRecord], units: int, 
     else:
         culprit = case.baseline
         launch_has_failed = any(launch.failure for launch in launches if launch.variant == culprit)
-        if has_random_outputs:
+        if is_unrepeatable:
             problem = reason
         elif launch_has_failed:  # so float64 need not be the reason
             problem = f"it failed: {reason}"

@@ -12,7 +12,7 @@ from accelbench.catalogue import script
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import CANONICAL, MISMATCH, LaunchRecord, ParityReading, UnseenReading
 from accelbench.workload import NamedArrays
-from accelbench_runner.judge.arithmetic import EPSILON
+from accelbench_runner.judge.arithmetic import EPSILON, root_mean_square
 from accelbench_runner.judge.comparison import compare_array
 from accelbench_runner.judge.expected import Expected
 from accelbench_runner.judge.explanation import explain
@@ -24,7 +24,6 @@ from accelbench_runner.judge.reference import (
     IncomparableOutputsError,
     Reference,
     reference_for,
-    root_mean_square,
 )
 from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.outputs import FORMULA, UNSEEN
@@ -58,9 +57,11 @@ def _read_launch(request: JudgeRequest, launch: LaunchRecord, directory: Path) -
     if declared_random_comparison(request.case):
         return read_random(request, launch, outputs, units)
     reading = _read_outputs_of(request, outputs, units)
+    if reading.failed_reference:  # then other runs of the reference show nothing either
+        unseen = UnseenReading(reading=reading, changes=True)
+        return reading.model_copy(update={"formula": reading, "unseen": unseen})
     formula = _read_formula(request, launch, directory)
-    unseen = compare_unseen(request, launch, directory)
-    return reading.model_copy(update={"formula": formula, "unseen": unseen})
+    return reading.model_copy(update={"formula": formula, "unseen": compare_unseen(request, launch, directory)})
 
 
 def _read_outputs_of(request: JudgeRequest, outputs: NamedArrays, units: int) -> ParityReading:
@@ -144,13 +145,16 @@ def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -
     try:
         unseen_reference = reference_for(request.case, units, directory, unseen_seed=request.unseen_seed)
         original_reference = reference_for(request.case, units, directory)
+    except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
+        return UnseenReading(reading=without_reference(request.case, request.launches, units, error), changes=True)
+    try:
         reading = compare(unseen_reference.to_compared_form(read_outputs(outputs, UNSEEN)), unseen_reference, units)
         changes = not is_within_tolerance(original_reference.values, unseen_reference)
         return UnseenReading(reading=reading, changes=changes)
     except IncomparableOutputsError as error:
         reading = mismatch(units, str(error)).model_copy(update={"finite": error.finite})
         return UnseenReading(reading=reading, changes=True)
-    except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
+    except Exception as error:  # noqa: BLE001 - a launch may write any file, or none
         return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.format_error(error)}"), changes=True)
 
 

@@ -26,6 +26,7 @@ from accelbench_runner.judge.hidden_errors import HiddenErrors, find_hidden_erro
 from accelbench_runner.judge.layout import describe_layout
 from accelbench_runner.judge.no_reference import RandomOutputsError
 from accelbench_runner.judge.reference_program import ReferenceProgram, program_of, start_arrays
+from accelbench_runner.judge.repeatability import require_no_memory, require_same
 from accelbench_runner.outputs import as_real, save
 
 RUNS = 8
@@ -38,8 +39,6 @@ WIDENING = {4: 1.5, MINIMUM_RUNS: 2.5}
 """Factor of the rounding errors by the number of runs, if there are fewer than `RUNS`: few runs show too little."""
 FORMULA_RUNS = 4
 """The same as `RUNS` for programs in float64, whose errors may be many tolerances."""
-MAXIMUM_RERUN_DIFFERENCE = 1e-9
-"""Maximum difference of two runs of the reference, relative to the array: sums may run in another order."""
 FLOAT64_STEP_ULPS = 2.0**12
 """Number of ulp by which numbers are moved for float64; the deviations of outputs are divided by it. The reference
 itself rounds in float64, which would hide the effect of one ulp. Outputs are still linear in so small a step."""
@@ -148,6 +147,8 @@ def reference_for(
     raw_program = program_of(case, workload, parameters)
     program = raw_program if form is None else CanonicalProgram(raw_program, form)
     expected = compute(program, start, units, precision, runs)
+    if not workload.has_reference():
+        require_no_memory(case, raw_program, units)
     imported_by_reference = (sys.modules.keys() & framework_of_package.keys()) - imported_before
     computed = replace(
         known,
@@ -222,7 +223,8 @@ def compute(
     with np.errstate(all="ignore"):
         values, seconds = _time_exact(program, start, units)
         runs = min(runs, _affordable_runs(seconds))
-        _check_repeatable(values, _as_arrays(program.exact(start, units)))
+        # Random numbers would widen the tolerance.
+        require_same(values, _as_arrays(program.exact(start, units)), RandomOutputsError)
         statistics = {name: DeviationStatistics(value, precision) for name, value in values.items()}
 
         # The first series: in the policy's type, from the given inputs and then from perturbed ones.
@@ -316,14 +318,6 @@ def _attempt(run: Callable[[], NamedArrays]) -> NamedArrays:
             return run()
         except Exception:  # noqa: BLE001 - the program was written for other inputs and for float64
             return {}
-
-
-def _check_repeatable(values: NamedArrays, rerun_values: NamedArrays) -> None:
-    """Raise RandomOutputsError if two runs from the same inputs differ: random numbers would widen the tolerance."""
-    for name, value in values.items():
-        difference = np.abs(np.asarray(rerun_values[name]).astype(np.float64) - value.astype(np.float64))
-        if np.any(difference > MAXIMUM_RERUN_DIFFERENCE * root_mean_square(value)):
-            raise RandomOutputsError(name)
 
 
 Perturbation = Callable[[Arrays, float, float, np.random.Generator], Arrays]
@@ -434,9 +428,3 @@ def _save(file: Path, reference: Reference) -> None:
     partial_file = file.with_suffix(".partial.npz")
     save(partial_file, arrays)
     partial_file.replace(file)  # only a complete file gets the name
-
-
-def root_mean_square(value: Array) -> float:
-    """Return the root mean square of the finite elements; 0 without any."""
-    finite = value[np.isfinite(value)].astype(np.float64)
-    return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
