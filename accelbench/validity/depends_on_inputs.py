@@ -38,7 +38,11 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         return untested(dependence.unable or "its outputs on other inputs were not compared")
     if problem := _problem_on_original_inputs(case, launch, launch.parity):
         return untested(f"{problem}{captured}")
-    finding = _judge_unseen(launch.variant, launch.parity.unseen, TOLERANCES[case.arithmetic])
+    unseen = launch.parity.unseen
+    if culprit := unseen.reading.failed_reference:
+        is_to_blame = culprit in {REFERENCE, CANONICAL, launch.variant}
+        return Finding("failed" if is_to_blame else "untested", f"on unseen inputs: {unseen.reading.detail}{captured}")
+    finding = _judge_unseen(unseen, TOLERANCES[case.arithmetic])
     return Finding(finding.outcome, finding.reading + captured)
 
 
@@ -58,15 +62,12 @@ def _problem_on_original_inputs(case: Case, launch: LaunchRecord, reading: Parit
     return ""
 
 
-def _judge_unseen(variant: str, unseen: UnseenReading, maximum_ratio: float) -> Finding:
+def _judge_unseen(unseen: UnseenReading, maximum_ratio: float) -> Finding:
     """Fail if the outputs on unseen inputs are wrong; untested if right outputs are the same as on the original inputs.
 
     `maximum_ratio` is the largest allowed error, in multiples of the tolerance.
     """
     reading = unseen.reading
-    if reading.failed_reference:
-        is_to_blame = reading.failed_reference in {REFERENCE, CANONICAL, variant}
-        return (failed if is_to_blame else untested)(f"on unseen inputs: {reading.detail}")
     if not (reading.finite and reading.compared):
         return untested(f"on unseen inputs: {reading.detail}")
     if reading.worst_ratio >= MISMATCH:  # no tolerance allows it, such as a wrong shape
