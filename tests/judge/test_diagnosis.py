@@ -182,6 +182,27 @@ def test_what_is_right_is_not_explained() -> None:
     assert explained(PRODUCTS, PRODUCTS, x=PRODUCTS) == ""
 
 
+BFLOAT16 = 2.0**-7
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_a_few_wrong_numbers_of_bfloat16_are_not_called_another_order(rows: int) -> None:
+    """Within a tolerance of 5 %, other numbers are the right ones in another order in some of 200 draws."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        expected = np.round(rng.uniform(0.5, 1.5, (rows, 4)), 1)
+        output = np.round(rng.uniform(0.5, 1.5, (rows, 4)), 1)
+        sentence = diagnose(Difference("y", output, expected, 0.05 * expected, BFLOAT16))
+        assert not any(word in sentence for word in ("order", "transposed", "rotated", "shifted")), (output, expected)
+
+
+def test_many_numbers_of_bfloat16_in_another_order_are_named() -> None:
+    expected = RNG.normal(0, 100, (40, 16))
+    output = RNG.permuted(expected, axis=1)
+    sentence = diagnose(Difference("y", output, expected, BFLOAT16 * np.abs(expected), BFLOAT16))
+    assert "along axis 1, it holds the same numbers in another order" in sentence
+
+
 shapes = array_shapes(min_dims=1, max_dims=3, min_side=3, max_side=9)
 seeds = st.integers(0, 10**6)
 

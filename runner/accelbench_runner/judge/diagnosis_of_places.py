@@ -1,7 +1,9 @@
 """Explain right numbers at wrong places (transposed, shifted, sorted), and wrong numbers at special places."""
 
+import math
 from collections.abc import Iterator
 from itertools import combinations, permutations
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +30,9 @@ KINK = (
     "frameworks choose differently"
 )
 MAXIMUM_CHANCE = 1e-3
-"""Maximum probability with which wrong numbers stand at special places by accident."""
+"""Maximum probability with which wrong numbers fit an explanation by accident."""
+MAXIMUM_LINES = 256
+"""Number of lines along an axis from which the probability of an accident is estimated; more make it smaller."""
 
 
 def explain_shape(difference: Difference) -> str:
@@ -81,6 +85,13 @@ def _axis_orders(array: Array) -> Iterator[tuple[int, ...]]:
 
 def explain_layout(difference: Difference) -> str:
     """Explain right numbers that are transposed, reversed or laid out by column; empty if they are not."""
+    if _probability_of_accident(difference, ..., None) > MAXIMUM_CHANCE:
+        return ""
+    return _describe_layout(difference)
+
+
+def _describe_layout(difference: Difference) -> str:
+    """Describe how the right numbers are laid out, if they are transposed, reversed or the like; else return empty."""
     output = difference.output
     for axes in _axis_orders(output):
         if difference.is_corrected_by(np.transpose(output, axes)):
@@ -113,13 +124,15 @@ def explain_shift(difference: Difference) -> str:
             (1, without_first, without_last, "earlier"),
             (-1, without_last, without_first, "later"),
         ):
-            if difference.is_corrected_by(np.roll(difference.output, shift, axis)):
+            is_rotated = difference.is_corrected_by(np.roll(difference.output, shift, axis))
+            if is_rotated and _probability_of_accident(difference, ..., None) <= MAXIMUM_CHANCE:
                 return f"it is rotated by one place along axis {axis}"
             wrong = difference.wrong[right_places]
             if wrong.size < MINIMUM_OVERLAP or not wrong.any():  # too few overlap, or none is wrong
                 continue
             distance = np.abs(difference.output[output_places] - difference.expected_floats[right_places])
-            if np.all(distance <= difference.allowed[right_places]):
+            is_shifted = np.all(distance <= difference.allowed[right_places])
+            if is_shifted and _probability_of_accident(difference, right_places, None) <= MAXIMUM_CHANCE:
                 return f"it is shifted by one along axis {axis}: each number stands one place {direction}"
     return ""
 
@@ -140,7 +153,10 @@ def explain_order(difference: Difference) -> str:
 
 
 def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
-    """Return True if both sides are equal after sorting along `axis`, or after sorting all numbers if it is None."""
+    """Return True if both sides are equal after sorting along `axis`, or after sorting all numbers if it is None.
+
+    Wrong numbers that may be equal by accident, as there are few or tolerances are wide, do not count.
+    """
     sum_distances = np.abs(difference.output.sum(axis, dtype=np.float64) - difference.expected_floats.sum(axis))
     if np.any(sum_distances > difference.allowed.sum(axis)):  # the same numbers have the same sum
         return False
@@ -150,7 +166,41 @@ def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
     else:
         allowed = np.take_along_axis(difference.allowed, order, axis)
         right = np.take_along_axis(difference.expected_floats, order, axis)
-    return bool(np.all(np.abs(np.sort(difference.output.astype(np.float64), axis) - right) <= allowed))
+    is_equal = np.all(np.abs(np.sort(difference.output.astype(np.float64), axis) - right) <= allowed)
+    return bool(is_equal) and _probability_of_accident(difference, ..., axis, any_order=True) <= MAXIMUM_CHANCE
+
+
+def _probability_of_accident(
+    difference: Difference, places: Any, axis: int | None, *, any_order: bool = False
+) -> float:
+    """Return about the probability that other numbers of the same range would also be the right ones if rearranged.
+
+    `places` is the index of the part of the array that is rearranged. A wrong number is assumed to have any value
+    within the range of its line along `axis` (of all numbers if it is None), with ties and crowded values as often as
+    the right numbers have them. With `any_order`, k wrong numbers of a line may be put in any of k! orders; otherwise
+    each has one place.
+    """
+    wrong, right, allowed = (
+        _lines(array[places], axis) for array in (difference.wrong, difference.expected_floats, difference.allowed)
+    )
+    width_of_integer = 1.0 if difference.holds_integers else 0.0
+    logarithm = 0.0
+    for line in np.flatnonzero(wrong.any(axis=1))[:MAXIMUM_LINES]:
+        numbers = np.sort(right[line])
+        centres, widths = right[line][wrong[line]], allowed[line][wrong[line]]
+        first = np.searchsorted(numbers, centres - widths, "left")
+        last = np.searchsorted(numbers, centres + widths, "right")
+        share_of_others = (last - first - 1) / max(1, numbers.size - 1)  # besides the right number itself
+        share_of_range = (2 * widths + width_of_integer) / (np.ptp(numbers) + width_of_integer)
+        shares = np.clip(np.maximum(share_of_others, share_of_range), 0.0, 1.0)
+        orders = math.lgamma(centres.size + 1) if any_order else 0.0
+        logarithm += min(0.0, orders + float(np.sum(np.log(shares))))
+    return math.exp(logarithm)
+
+
+def _lines(array: Array, axis: int | None) -> Array:
+    """Return a matrix whose rows are the lines of the array along `axis`, or a single row of all numbers for None."""
+    return array.reshape(1, -1) if axis is None else np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis])
 
 
 def explain_ties(difference: Difference) -> str:
