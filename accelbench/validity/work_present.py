@@ -34,6 +34,9 @@ MINIMUM_COUNT_SHARE = 0.15
 """Minimum operations as a share of cost(), or of another variant's count; frameworks count differently."""
 MAXIMUM_COUNT_MULTIPLE = 2.5
 """Maximum operations as a multiple of another variant's count."""
+UNLIKE_COUNTS = 1.5
+"""Ratio of two variants' counts from which a note names it. It decides nothing: compilers leave 52 % or more of a
+program."""
 MAXIMUM_IDLE_SHARE = 0.5
 """Maximum idle share of the blocks' time, without the time for which a thread waits for a CPU."""
 
@@ -154,6 +157,28 @@ def _count_doubt(program: _Program, flops: float | Unreadable, others: Sequence[
         if MAXIMUM_COUNT_MULTIPLE < min(ratios) < math.inf:
             return f"{min(ratios):.2g} times {other.variant}'s: a worse algorithm, or unnecessary work"
     return ""
+
+
+def describe_unlike_counts(case: Case, launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """Yield a sentence for each variant that performs far fewer or more operations than the baseline.
+
+    Both the operations that are written and those that run differ by `UNLIKE_COUNTS` or more. Outputs do not show it
+    where both converge: half the iterations of a solver may give the same.
+    """
+    programs = {program.variant: program for program in map(_program_of, launches) if program is not None}
+    baseline = programs.get(case.baseline)
+    if baseline is None:
+        return
+    for variant in case.variants:
+        program = programs.get(variant.name)
+        if program is None or abs(program.written - baseline.written) < MINIMUM_OPERATIONS:
+            continue
+        ratios = (_ratio(program.written, baseline.written), _ratio(program.run, baseline.run))
+        if max(ratios) <= 1 / UNLIKE_COUNTS or UNLIKE_COUNTS <= min(ratios) < math.inf:
+            yield (
+                f"{program.variant} performs {ratios[1]:.2g} times the operations of {baseline.variant}: "
+                f"{program.run:.3g} and {baseline.run:.3g} floating-point operations in a unit of work"
+            )
 
 
 def _ratio(operations: float, others: float) -> float:

@@ -234,6 +234,27 @@ def test_before_anything_is_judged_there_is_no_time() -> None:
     assert assemble(case_of("a", "b"), [launch("a", 1, 1.0)], None, TIMING).variants[0].seconds is None
 
 
+def counted(variant: str, written: float, run: float) -> LaunchRecord:
+    """A launch of calls of two units, with these operations in a call."""
+    arithmetic = {"written": written, "run": run, "source": "the optimised HLO"}
+    return launch(variant, 1, 1.0, facts={"arithmetic": arithmetic, "unitsPerCall": 2})
+
+
+@pytest.mark.parametrize(
+    ("written", "run", "note"),
+    [
+        (1e6, 1e6, "b performs 0.5 times the operations of a: 5e+05 and 1e+06 floating-point operations in a unit of"),
+        (4e6, 4.4e6, "b performs 2.2 times the operations of a"),
+        (2e6, 1.1e6, ""),  # the compiler's doing
+        (1.5e6, 1.5e6, ""),
+    ],
+)
+def test_half_or_twice_the_operations_of_the_baseline_are_a_note(written: float, run: float, note: str) -> None:
+    result = assemble(case_of("a", "b"), [counted("a", 2e6, 2e6), counted("b", written, run)], JUDGED, TIMING)
+    assert len(result.notes) == bool(note)
+    assert "".join(result.notes).startswith(note)
+
+
 def test_what_calls_change_is_a_note() -> None:
     facts = {"changed": ["net.1.running_mean", "net.1.running_var", "net.0.weight", "net.0.bias"]}
     launches = [launch("a", number, 1.0, facts=facts) for number in (1, 2)]

@@ -6,7 +6,7 @@ Numbers are plain floats here; the models of the result round them to the digits
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import get_args
@@ -41,17 +41,14 @@ from accelbench.machine import fingerprint
 from accelbench.stats.summary import geometric_mean, quantile
 from accelbench.verdict.redaction import redact_invalid
 from accelbench_runner.judge_protocol import Assessment
+from accelbench_runner.supervisor.notes import notes_on
 from accelbench_runner.supervisor.numbers import reported_numbers, unit_cost, worst_parity
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
 """Names that adapters give to parts of the phase `compile`. Parts with other names are left out of the result."""
 WARM_PHASES = {"compile", "first-step"}
 """The phases that a compile cache can shorten."""
-MAXIMUM_PRINTED_BYTES = 16 * 1024
-"""Maximum bytes that one launch may print, while its steps repeat, without a note; one or two warnings take less."""
 MAXIMUM_UNIT_CHARACTERS = 63
-MAXIMUM_NAMES = 3
-"""Maximum number of names in a note on what calls change."""
 SHORT_CHARACTERS = 240
 """Maximum length of a reading or a failure's message in a result that would be too large otherwise."""
 
@@ -116,7 +113,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             **fingerprint.of_environments(case),
         },
         overhead=_time_spent([*launches, *timing.discarded], timing),
-        notes=tuple(_notes(case, launches, timing)),
+        notes=(*timing.notes, *notes_on(case, launches, timing.discarded, timing.stopped)),
     )
     return limit_size(redact_invalid(result))
 
@@ -188,94 +185,6 @@ def _with_short_message(failure: Failure | None) -> Failure | None:
     if failure is None:
         return None
     return failure.model_copy(update={"message": shorten(failure.message, SHORT_CHARACTERS)})
-
-
-def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> Iterator[str]:
-    """Yield notes on missing measurements, and on reasons to doubt those that were made."""
-    yield from timing.notes
-    yield from _notes_on_discarded(timing.discarded)
-    if timing.stopped == StopReason.TIME_LIMIT_REACHED:
-        yield from _notes_on_time_limit(case, (*launches, *timing.discarded))
-    yield from _notes_on_reference(launches)
-    yield from _notes_on_canonical(launches)
-    yield from _notes_on_setups(launches)
-    yield from _notes_on_changes(launches)
-    yield from _notes_on_printing(launches)
-    if any(launch.facts.cold is False for launch in launches):
-        yield "the workload asks for cold data, and its device's caches could not be emptied between blocks"
-
-
-def _notes_on_time_limit(case: Case, launches: Iterable[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant that was not measured before the time limit."""
-    finished_variants = {launch.variant for launch in launches if not launch.unfinished}
-    limit = case.measurement.time_limit_seconds
-    for variant in case.variants:
-        if variant.name not in finished_variants:
-            yield f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
-
-
-def _notes_on_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant whose own program in float64 was the reference, because the workload has none."""
-    reference_variants = {
-        launch.parity.own_program for launch in launches if launch.parity and launch.parity.own_program
-    }
-    for variant in sorted(reference_variants):
-        yield (
-            f"the workload has no reference(): outputs were compared with those of {variant}'s own program in float64 "
-            "on the CPU, so an error in that program is not found"
-        )
-
-
-def _notes_on_canonical(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each function that brought all outputs into another form before they were compared."""
-    functions = {launch.parity.canonical for launch in launches if launch.parity and launch.parity.canonical}
-    for function in sorted(functions):
-        yield f"{function} gives all outputs, those of the reference too, the form in which they were compared"
-
-
-def _notes_on_setups(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each function that a variant calls once, before its timed calls, to make their arguments."""
-    for variant in dict.fromkeys(launch.variant for launch in launches):
-        functions = {value_or_none(launch.facts.setup_function) for launch in launches if launch.variant == variant}
-        for function in sorted(filter(None, functions)):
-            yield f"{variant}: {function} runs once before the calls, and what it does is not in their time"
-
-
-def _notes_on_changes(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant whose calls change objects that the variant's function captures."""
-    changed = {launch.variant: value_or_none(launch.facts.changed) for launch in launches}
-    for variant, names in changed.items():
-        if names:
-            more = f" and {len(names) - MAXIMUM_NAMES} more" if len(names) > MAXIMUM_NAMES else ""
-            yield (
-                f"each call of {variant} changes {', '.join(names[:MAXIMUM_NAMES])}{more}, and the next call begins "
-                "with that: outputs agree only if the other variants do the same"
-            )
-
-
-def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant that printed more than `MAXIMUM_PRINTED_BYTES` while its steps were repeated."""
-    for variant in dict.fromkeys(launch.variant for launch in launches):
-        printed_bytes = max(launch.printed_bytes for launch in launches if launch.variant == variant)
-        if printed_bytes > MAXIMUM_PRINTED_BYTES:
-            yield (
-                f"{variant} printed {printed_bytes / 1e6:.3g} MB in one launch while its steps ran again and again: "
-                f"printing takes time, which is measured as the step's"
-            )
-
-
-def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each launch that was repeated because a probe ended it, and for each incomplete round."""
-    for launch in launches:
-        if launch.ended_by and launch.unfinished == "probe":
-            yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
-    other_launches = [launch for launch in launches if launch.unfinished != "probe"]
-    for round_number in sorted({launch.round for launch in other_launches}):
-        round_launches = [launch for launch in other_launches if launch.round == round_number]
-        was_interrupted = any(launch.unfinished == "interrupted" for launch in round_launches)
-        ending = "interrupted" if was_interrupted else "not completed"
-        launches_were = "launch was" if len(round_launches) == 1 else "launches were"
-        yield f"round {round_number} was {ending}: {len(round_launches)} {launches_were} discarded"
 
 
 def _launches_that_count(launches: Sequence[LaunchRecord], quarantined_rounds: AbstractSet[int]) -> list[LaunchRecord]:
