@@ -182,6 +182,14 @@ class AttemptReason(Reason):
         "See the pod's log",
         RetryLimit.INFRASTRUCTURE,
     )
+    CASE_CHANGED = (
+        "CaseChanged",
+        "The Job, its pod or the result is of another case than the operator gave out, so nothing of it counts.",
+        (
+            "Find out who or which admission webhook changes Jobs or pods in this namespace, then apply the run under "
+            "another name"
+        ),
+    )
     POD_REFUSED = (
         "PodRefused",
         "A LimitRange of the namespace forbids the pod.",

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from accelbench.api.environment import CaseEnvironment
 from accelbench.api.result import Result
 from accelbench.delivery.log import Headline, read_log
 from accelbench_operator.runs.collect import read_outcome
@@ -66,25 +67,46 @@ def test_a_result_whose_digest_is_not_the_headlines_is_not_believed() -> None:
     assert all(comparison.verdict is None for comparison in found.comparisons)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        *[{"series": "somebody-elses"}, {"namespace": "another"}, {"run": "another"}, {"workload": "xor"}],
-        *[{"target": "h100x8"}, {"devices": 8}],
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_a_pod_cannot_claim_another_series_workload_or_device_in_what_it_prints(change: dict[str, object]) -> None:
-    if "workload" in change:
-        told: dict[str, object] = dict(change)
-    elif change.keys() <= {"target", "devices"}:
-        told = {"accelerator": CASE.accelerator.model_copy(update=change)}
-    else:
-        told = {"origin": CASE.origin.model_copy(update=change)}
-    forged = RESULT.model_copy(update={"case": CASE.model_copy(update=told)})
-    found = result_of(collect(ended(make_attempt(PLAN), message=make_headline(forged)), make_log(forged)))
-    assert found.case == CASE
-    assert not found.complete
+CLAIMS = {
+    "origin.series": {"origin": CASE.origin.model_copy(update={"series": "somebody-elses"})},
+    "origin.namespace": {"origin": CASE.origin.model_copy(update={"namespace": "another"})},
+    "workload": {"workload": "xor"},
+    "parameters.size": {"parameters": {"size": 1}},
+    "accelerator.devices": {"accelerator": CASE.accelerator.model_copy(update={"devices": 8})},
+    "measurement.roundsMax": {"measurement": CASE.measurement.model_copy(update={"rounds_max": 2})},
+}
+
+
+@pytest.mark.parametrize(("field", "claim"), CLAIMS.items(), ids=CLAIMS.keys())
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_result_of_another_question_ends_the_case_and_names_the_field(
+    field: str, claim: dict[str, object], is_last: bool
+) -> None:
+    forged = RESULT.model_copy(update={"case": CASE.model_copy(update=claim)})
+    for message in (make_headline(forged), ""):
+        pod = ended(make_attempt(PLAN), message=message)
+        failure = loss_of(collect(pod, make_log(forged), is_last=is_last))
+        assert (failure.reason, failure.reason.retry_limit) == ("CaseChanged", None)
+        assert f"{field} is " in failure.message
+
+
+def test_a_checkpoint_of_another_question_is_not_used() -> None:
+    other = CASE.model_copy(update={"measurement": CASE.measurement.model_copy(update={"rounds_max": 2})})
+    log = without_result(make_log(RESULT, make_result(other, complete=False)))
+    pod = ended(make_attempt(PLAN), 137, reason="ContainerStatusUnknown")
+
+    assert loss_of(collect(pod, log, is_last=True)).reason == "ResultLost"
+
+
+def test_what_the_runner_adds_to_its_environments_makes_no_other_question() -> None:
+    asked = CaseEnvironment(name="before", requirements=("jax==0.9.2",), interpreter="/env/bin/python")
+    found = asked.model_copy(update={"packages": {"jax": "0.9.2"}, "python_version": "3.13", "lock_digest": "x"})
+    case = CASE.model_copy(update={"environments": (asked,)})
+    result = RESULT.model_copy(update={"case": case.model_copy(update={"environments": (found,)})})
+    log = read_log(make_log(result).splitlines())
+    pod = ended(make_attempt(PLAN), message=make_headline(result))
+
+    assert read_outcome(case, pod, log, retries=ALL_RETRIES, now=LATER) == result
 
 
 @pytest.mark.parametrize("foreign", ["name", "uid", "attempt"])

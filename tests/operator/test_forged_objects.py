@@ -126,3 +126,50 @@ def test_a_job_that_waits_under_the_name_of_the_next_attempt_is_replaced_even_if
     assert cluster.get("bmr", "chain")["status"]["headline"] == HONEST
     [result] = cluster.get("bmres")["items"]
     assert result["summary"]["pod"] == own.metadata.name
+
+
+def admit(cluster: Cluster, job: str, **template: Any) -> None:
+    """Resume a suspended Job as a queue does, with changes to its pods."""
+    patch = {"spec": {"suspend": False, "template": template}}
+    cluster.kubectl("patch", "job", job, "--type=strategic", f"--patch={json.dumps(patch)}")
+
+
+def held_job(cluster: Cluster, operator: OperatorProcess) -> str:
+    """The Job of a run that waits in a queue of its own; there is no Kueue, so that whoever likes may be the queue."""
+    apply(cluster, queue="team-a")
+    wait_until(lambda: cluster.get("jobs")["items"], what="the Job")
+    wait_for(cluster, operator, "Finished", "Queued")
+    [job] = cluster.get("jobs")["items"]
+    assert job["spec"]["suspend"]
+    return str(job["metadata"]["name"])
+
+
+def test_a_case_document_that_somebody_changes_in_a_suspended_job_brings_no_result(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    name = held_job(cluster, operator)
+    document = json.loads(
+        cluster.get("job", name)["spec"]["template"]["metadata"]["annotations"][labels.CASE_ANNOTATION]
+    )
+    document["measurement"]["roundsMax"] = 2
+    admit(cluster, name, metadata={"annotations": {labels.CASE_ANNOTATION: json.dumps(document)}})
+    wait_for(cluster, operator, "Finished", "CaseFailed")
+
+    assert "CaseChanged" in condition(cluster, "Succeeded")["message"]
+    assert "measurement.roundsMax is 2 instead of 20" in condition(cluster, "Succeeded")["message"]
+    assert cluster.get("bmres")["items"] == []
+
+
+@pytest.mark.nightly  # tests/kueue has a real queue do the same
+def test_what_a_queue_changes_in_a_suspended_job_is_no_change_of_its_case(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    name = held_job(cluster, operator)
+    spec = {
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"key": "reserved", "operator": "Exists"}],
+    }
+    admit(cluster, name, metadata={"labels": {"kueue.x-k8s.io/podset": "main"}}, spec=spec)
+    succeed(kubelet, next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Succeeded")
+    assert cluster.get("bmr", "chain")["status"]["headline"] == HONEST

@@ -325,11 +325,14 @@ def _served() -> str:
 
 
 def _selecting(query: dict[str, str]) -> Callable[[Manifest], bool]:
-    """What a label selector of `key=value` and `key` picks."""
+    """What a label selector of `key=value` and `key` picks, and a field selector of `metadata.name=value`."""
+    field, _, name = query.get("fieldSelector", "").partition("=")
     terms = [term.partition("=") for term in query.get("labelSelector", "").split(",") if term]
 
     def wanted(manifest: Manifest) -> bool:
         labels = manifest["metadata"].get("labels") or {}
+        if field == "metadata.name" and manifest["metadata"]["name"] != name:
+            return False
         return all((labels.get(key) == value) if equals else key in labels for key, equals, value in terms)
 
     return wanted

@@ -126,7 +126,7 @@ class Nodes:
                     "annotations": template["metadata"]["annotations"],
                     "ownerReferences": [owner],
                 },
-                "spec": {"activeDeadlineSeconds": template["spec"]["activeDeadlineSeconds"]},
+                "spec": template["spec"],
                 "status": {"phase": "Pending"},
             },
         )

@@ -290,7 +290,7 @@ class PlayedCluster(Cluster):
                 "uid": pod,
                 "finalizers": [TRACKED],
                 "labels": template["labels"] | {"batch.kubernetes.io/job-name": name},
-                "annotations": template["annotations"],
+                "annotations": dict(template["annotations"]),
                 "creationTimestamp": timestamp(self.now),
                 "ownerReferences": [
                     {
@@ -302,6 +302,7 @@ class PlayedCluster(Cluster):
                     }
                 ],
             },
+            "spec": copy.deepcopy(job["spec"]["template"]["spec"]),
             "status": {
                 "phase": "Running",
                 "startTime": timestamp(self.now),

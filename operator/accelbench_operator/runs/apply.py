@@ -41,10 +41,11 @@ from accelbench_operator.runs.actions import (
 from accelbench_operator.runs.adoption import is_as_created
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.cluster import Cluster
-from accelbench_operator.runs.collect import has_digest_in_status, read_outcome
+from accelbench_operator.runs.collect import read_outcome
 from accelbench_operator.runs.event_messages import EventMessages
 from accelbench_operator.runs.failure import (
     AttemptFailure,
+    case_changed,
     job_deleted,
     job_refused,
     log_unreadable,
@@ -64,6 +65,7 @@ from accelbench_operator.runs.kueue import Queues
 from accelbench_operator.runs.memory import RunMemory
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import ObservedPod, observe_job, observe_pod, reporting_pod
+from accelbench_operator.runs.same_case import digest_document, document_of, find_changes
 from accelbench_operator.runs.summary import observe_result
 from accelbench_operator.runs.waits import Wait
 
@@ -171,8 +173,10 @@ class Applier:
                 return
             # A Job that caused a conflict may have been deleted since; the next step creates another.
             if stored is not None:
+                memory = self.memory(metadata.uid)
+                memory.documents[name] = frozenset({digest_document(document_of(job["spec"]["template"]))})
                 self._put_job(stored, metadata.uid)
-                self.memory(metadata.uid).own_jobs[name] = stored["metadata"]["uid"]
+                memory.own_jobs[name] = stored["metadata"]["uid"]
 
     async def _adopt_job(self, job: Manifest, run_uid: str) -> Manifest | None:
         """Return the existing Job with the name of `job`; None if it is gone.
@@ -214,9 +218,13 @@ class Applier:
     async def _collect(self, action: Collect, plan: Plan, observed: Observed) -> None:
         """Store the result of an attempt that has ended, or note its failure."""
         attempt, job = action.attempt, action.attempt.job
+        pod_or_failure: ObservedPod | AttemptFailure | None
         try:
             with self._record_obstacle(Wait.FIND_POD, plan, job):
-                pod_or_failure = await self._ended_pod(attempt, plan, observed)
+                if observed.has_other_case(attempt):
+                    pod_or_failure = await self._examine_case(attempt, plan, observed)
+                else:
+                    pod_or_failure = await self._ended_pod(attempt, plan, observed)
         except (ApiError, ForeignObjectError) as error:
             if not self._may_give_up(Wait.FIND_POD, plan, job):
                 raise
@@ -250,17 +258,54 @@ class Applier:
         store_was_current = pod == reporting_pod(current_pods)
         return pod if store_was_current else None
 
+    async def _examine_case(self, attempt: Attempt, plan: Plan, observed: Observed) -> AttemptFailure | None:
+        """Return a failure if the attempt's Job or a pod of it is not of the case that the operator gave out.
+
+        Otherwise the documents differ in nothing that counts, or the store was outdated: correct it and return None.
+        """
+        template = self._pod_template(attempt, plan)
+        job = await self._get_own_job(attempt, plan, observed)
+        pods = await self._list_own_pods(attempt, plan, observed)
+        found = [(f"Job {attempt.job}", job["spec"]["template"])] if job else []
+        found += [(f"pod {pod['metadata']['name']}", pod) for pod in pods]
+        for name, body in found:
+            changes = find_changes(template, body)
+            if changes:
+                return case_changed(name, changes)
+        if job:
+            self._put_job(job, plan.metadata.uid)
+        else:
+            self._store.remove(JOB.name, (plan.metadata.namespace, attempt.job))
+        self._replace_pods(observed.pods_of(attempt), self._observe_pods(pods, attempt, plan))
+        documents = [document_of(template), *(document_of(body) for _, body in found)]
+        self.memory(plan.metadata.uid).documents[attempt.job] = frozenset(map(digest_document, documents))
+        return None
+
+    def _pod_template(self, attempt: Attempt, plan: Plan) -> Manifest:
+        """Return the pod template that this operator makes for the attempt."""
+        job = build_job(plan.run, plan.case(attempt.case), attempt.number, plan.runner)
+        template: Manifest = job["spec"]["template"]
+        return template
+
     async def _get_own_job(self, attempt: Attempt, plan: Plan, observed: Observed) -> Manifest | None:
         """Read the Job that this operator created for the attempt; return None if it is gone or replaced by another."""
         job = await self._cluster.get_job(plan.metadata.namespace, attempt.job)
         return job if job and job["metadata"]["uid"] == observed.job_uid(attempt) else None
 
     async def _list_pods(self, attempt: Attempt, plan: Plan, observed: Observed) -> list[ObservedPod]:
+        """Read the pods that the attempt's own Job controls, as the store holds pods."""
+        return self._observe_pods(await self._list_own_pods(attempt, plan, observed), attempt, plan)
+
+    async def _list_own_pods(self, attempt: Attempt, plan: Plan, observed: Observed) -> list[Manifest]:
         """Read the pods that the attempt's own Job controls."""
         bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
-        pods = [pod for pod in map(observe_pod, bodies) if pod.job_uid and pod.job_uid == observed.job_uid(attempt)]
+        own_uid = observed.job_uid(attempt)
+        return [body for body in bodies if own_uid and controller_uid(body, JOB) == own_uid]
+
+    def _observe_pods(self, bodies: Iterable[Manifest], attempt: Attempt, plan: Plan) -> list[ObservedPod]:
+        """Reduce pods of the attempt to what the store holds."""
         # Anybody can change labels, so the run and the case come from the attempt.
-        return [replace(pod, owner=plan.metadata.uid, case=attempt.case) for pod in pods]
+        return [replace(observe_pod(body), owner=plan.metadata.uid, case=attempt.case) for body in bodies]
 
     async def _store_outcome(self, action: Collect, plan: Plan, pod: ObservedPod) -> None:
         """Read the pod's log, then store its result or note the failure."""
@@ -270,17 +315,19 @@ class Applier:
             log = await self._read_log(plan, attempt.job, pod)
             now = timestamp(self._clock())
             outcome_of = partial(read_outcome, case, pod, retries=action.retries, now=now)
+            current = await self._read_pod(pod, attempt, plan)
+            if isinstance(current, AttemptFailure):
+                log = None  # else it would be in memory while the failure is noted
+                await self._note_failure(plan, attempt.case, attempt.job, current)
+                return
             try:
                 # In a thread: inflating and reading documents would block the event loop.
                 outcome = await asyncio.to_thread(outcome_of, log)
-                is_unproven = isinstance(outcome, Result) and not has_digest_in_status(outcome, case, pod)
-                if is_unproven and not await self._pod_exists(pod, attempt.job):
-                    # The log was read by the pod's name. The pod is gone, so another one with its name may have
-                    # written the log, and no digest proves the opposite: ignore the log.
+                if isinstance(outcome, Result) and outcome.complete and current is None:
+                    # The log was read by the pod's name, and the pod is gone: another one may have written it, and
+                    # nothing shows any more what this one ran.
                     outcome = outcome_of(None)
                 body = _result_body(outcome, plan, pod) if isinstance(outcome, Result) else None
-            except ApiError:
-                raise  # by `_pod_exists`: a later step collects the attempt again
             except Exception as error:
                 logger.exception("%s: the log of its pod cannot be read; the attempt fails", attempt.job)
                 outcome = log_unreadable(error)
@@ -290,6 +337,21 @@ class Applier:
             await self._store_result(body, attempt, plan)
         elif isinstance(outcome, AttemptFailure):
             await self._note_failure(plan, attempt.case, attempt.job, outcome)
+
+    async def _read_pod(self, pod: ObservedPod, attempt: Attempt, plan: Plan) -> Manifest | AttemptFailure | None:
+        """Read the pod that has ended; return a failure if it is not of the case that the operator gave out.
+
+        None means that the pod is gone.
+        """
+        try:
+            with self._record_obstacle(Wait.FIND_POD, plan, attempt.job):
+                current = await self._cluster.get_pod(pod.key.namespace, pod.key.name, pod.key.uid)
+        except ApiError as error:
+            if not self._may_give_up(Wait.FIND_POD, plan, attempt.job):
+                raise
+            return unknown_end(_error_message(error))
+        changes = find_changes(self._pod_template(attempt, plan), current) if current else ()
+        return case_changed(f"pod {pod.key.name}", changes) if changes else current
 
     async def _read_queue(self, action: ReadQueue, plan: Plan, observed: Observed) -> None:
         """Read from Kueue why it does not admit the attempt's Job, and remember the answer for the next decision."""
@@ -329,7 +391,8 @@ class Applier:
                 return await self._cluster.read_log(pod.key.namespace, pod.key.name)
         except NotFoundError:
             # A kubelet also answers 404 for a pod that it does not know yet.
-            pod_exists = await self._pod_exists(pod, job)
+            key = pod.key
+            pod_exists = await self._cluster.get_pod(key.namespace, key.name, key.uid) is not None
             if not pod_exists or self._may_give_up(Wait.READ_LOG, plan, job):
                 return None
             raise
@@ -338,11 +401,6 @@ class Applier:
             if self._may_give_up(Wait.READ_LOG, plan, job):
                 return None
             raise
-
-    async def _pod_exists(self, pod: ObservedPod, job: str) -> bool:
-        """Return True if the API server still has the pod with this UID."""
-        bodies = await self._cluster.list_pods(pod.key.namespace, job)
-        return any(body["metadata"]["uid"] == pod.key.uid for body in bodies)
 
     async def _store_result(self, body: Manifest, attempt: Attempt, plan: Plan) -> None:
         """Create the BenchmarkResult, or note that the API server refuses it."""

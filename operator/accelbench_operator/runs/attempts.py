@@ -49,6 +49,8 @@ class Observed:
     """Why the cluster ended pods that have been deleted, by the name of their Job."""
     own_jobs: Mapping[str, str] = field(default_factory=dict)
     """UIDs of the Jobs that this process created or compared with what it would create, by name."""
+    documents: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Digests of the documents of the case that each Job in flight is for, by the Job's name."""
 
     def job_uid(self, attempt: Attempt) -> str | None:
         """Return the UID of the attempt's own Job; None if no Job is known to be its own."""
@@ -67,6 +69,13 @@ class Observed:
     def pod(self, attempt: Attempt) -> ObservedPod | None:
         """Return the pod that decides how the attempt's Job ended, if there is one."""
         return reporting_pod(self.pods_of(attempt))
+
+    def has_other_case(self, attempt: Attempt) -> bool:
+        """Return True if the attempt's Job or one of its pods has another case document than the operator wrote."""
+        expected = self.documents.get(attempt.job)
+        job = self.job(attempt)
+        found = {each.document for each in (*self.pods_of(attempt), *((job,) if job else ()))}
+        return expected is not None and not found <= expected
 
     def has_only_ended_pods(self, job: ObservedJob) -> bool:
         """Return True if the Job has at least one pod, all of them have ended, and no further pod will follow."""
@@ -117,7 +126,9 @@ class AttemptState:
 def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
     """Return the state of an attempt in flight."""
     job, pod = observed.job(attempt), observed.pod(attempt)
-    if failure := observed.failures.get(attempt.job):
+    failure = observed.failures.get(attempt.job)
+    # A pod of another case answers another question, so there is nothing to wait for.
+    if failure or observed.has_other_case(attempt):
         return AttemptState(AttemptPhase.OVER, failure=failure)
     if job and job.is_suspended and not job.has_ended:
         # If a pod had started, the queue has evicted the Job: another pod will follow, and the case starts again.

@@ -109,6 +109,13 @@ class Cluster:
         pods: list[Manifest] = (await self._api.get(POD.path(namespace), query))["items"]
         return pods
 
+    async def get_pod(self, namespace: str, name: str, uid: str) -> Manifest | None:
+        """Return the pod with that name and UID; None if it does not exist."""
+        # A list of one: the operator may list pods, and a label may have been taken off this one.
+        query = {"fieldSelector": f"metadata.name={name}"}
+        pods: list[Manifest] = (await self._api.get(POD.path(namespace), query))["items"]
+        return next((pod for pod in pods if pod["metadata"]["uid"] == uid), None)
+
     def list_workloads(self, namespace: str) -> AsyncIterator[Manifest]:
         """Yield Kueue's Workloads of a namespace's Jobs; raise NotFoundError if Kueue is not installed."""
         return self._list_kueue_objects("workloads", namespace, {"labelSelector": JOB_UID_LABEL})

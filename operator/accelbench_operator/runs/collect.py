@@ -22,8 +22,15 @@ from accelbench.api.reasons import FailureReason, RetryLimit, StopReason
 from accelbench.api.result import Comparison, Result, SpeedupEstimate, VariantResult
 from accelbench.delivery.killed import NoRunningVariantError, result_of_killed
 from accelbench.delivery.log import Headline, LogDocuments
-from accelbench_operator.runs.failure import AttemptFailure, pod_interrupted, removal_of, without_result
+from accelbench_operator.runs.failure import (
+    AttemptFailure,
+    case_changed,
+    pod_interrupted,
+    removal_of,
+    without_result,
+)
 from accelbench_operator.runs.observed import ObservedPod, explain_still_running
+from accelbench_operator.runs.same_case import find_case_changes
 
 NAMED_PROBLEMS = 3
 """Maximum number of problems of a log that a message names."""
@@ -70,6 +77,9 @@ def _read_outcome(
     headline = read_headline(case, pod.message)
     log_state = _describe_log(log)
     result = _delivered_result(case, headline, documents)
+    changes = find_case_changes(case, result.case) if result else ()
+    if changes:
+        return case_changed("the result in the pod's log", changes)
     # If the runner has used all its time, its incomplete result is accepted: another attempt would get no more time.
     was_interrupted = result is not None and not result.complete and not _ran_overtime(pod, case)
     if was_interrupted:
@@ -80,7 +90,7 @@ def _read_outcome(
     is_last_attempt = failure.reason.retry_limit not in retries
     if result is not None and (is_last_attempt or not was_interrupted):
         return _with_notes(result, *documents.problems)
-    partial_result = result or _if_of_this_attempt(case, documents.latest("checkpoint"))
+    partial_result = result or _if_of_this_case(case, documents.latest("checkpoint"))
     if result is None and headline is not None:
         result_of_kill = _result_of_kill(case, pod, headline, partial_result, now)
         if result_of_kill:
@@ -93,14 +103,6 @@ def _read_outcome(
         partial = partial_result.model_copy(update={"complete": False, "stopped": StopReason.INTERRUPTED})
         return _with_notes(partial, f"only the rounds before the end of the attempt: {failure}", *documents.problems)
     return failure
-
-
-def has_digest_in_status(result: Result, case: Case, pod: ObservedPod) -> bool:
-    """Return True if the pod's termination message has the digest of this result, which `read_outcome` returned."""
-    headline = read_headline(case, pod.message)
-    # If there is a headline with a digest, `read_outcome` takes a complete result only from the document with that
-    # digest, so it needs no comparison here.
-    return result.complete and headline is not None and bool(headline.digest)
 
 
 def read_headline(case: Case, message: str) -> Headline | None:
@@ -125,20 +127,22 @@ def _delivered_result(case: Case, headline: Headline | None, documents: LogDocum
 
 
 def _if_of_this_attempt(case: Case, result: Result | None) -> Result | None:
-    """Return the result if it belongs to this attempt, else None."""
-    # A measured program can print any result, also that of another case.
-    if result is None or _identity(result.case) != _identity(case):
+    """Return the result if it names this attempt, else None."""
+    # A measured program can print any result, also that of another attempt.
+    if result is None or _attempt(result.case) != _attempt(case):
         return None
     return result
 
 
-def _identity(case: Case) -> object:
-    """Return the fields that identify a case, to compare it with the case in a log."""
-    # Other fields have defaults, which the release of the runner may have changed.
-    variants = [(variant.name, variant.use) for variant in case.variants]
-    device = case.accelerator
-    accelerator = (device.profile, device.target, device.devices, device.price_per_hour)
-    return case.name, case.origin, case.workload, variants, accelerator
+def _if_of_this_case(case: Case, checkpoint: Result | None) -> Result | None:
+    """Return the checkpoint if it names this attempt and has the same case, else None."""
+    found = _if_of_this_attempt(case, checkpoint)
+    return None if found is None or find_case_changes(case, found.case) else found
+
+
+def _attempt(case: Case) -> tuple[str, str, int]:
+    """Return the name of the case, the UID of its run and the number of the attempt."""
+    return case.name, case.origin.uid, case.origin.attempt
 
 
 def _result_of_kill(

@@ -4,6 +4,7 @@ An attempt fails if it ends without a complete result. A variant that fails is p
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from accelbench.api.reasons import AttemptReason
 from accelbench.document import on_one_line, timestamp
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod
+from accelbench_operator.runs.same_case import describe_changes
 
 INVALID_CASE_EXIT = 2
 INTERNAL_ERROR_EXIT = 3
@@ -88,6 +90,12 @@ def pod_refused(pending: str) -> AttemptFailure:
 def job_refused(message: str) -> AttemptFailure:
     """Return the failure of an attempt whose Job the API server refuses."""
     return _failure(AttemptReason.JOB_REFUSED, message)
+
+
+def case_changed(where: str, changes: Sequence[str]) -> AttemptFailure:
+    """Return the failure of an attempt that did not run the operator's case; `where` is the object that shows it."""
+    detail = f"{where} is not of the case that this operator gave out: {describe_changes(changes)}"
+    return _failure(AttemptReason.CASE_CHANGED, detail)
 
 
 def unknown_end(message: str) -> AttemptFailure:

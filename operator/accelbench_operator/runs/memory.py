@@ -48,6 +48,9 @@ class RunMemory:
     """Names of the BenchmarkResults that the API server accepted from this process."""
     own_jobs: dict[str, str] = field(default_factory=dict)
     """UIDs of the Jobs that this process created or compared with what it would create, by name."""
+    documents: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Digests of the documents of the case that each Job in flight is for, by the Job's name. There are several if an
+    operator of another release wrote the same case in other words."""
     deleted_jobs: set[str] = field(default_factory=set)
     """UIDs of the Jobs that this process deleted; their watch may still report them."""
     _obstacles: dict[tuple[str, Wait], Obstacle] = field(default_factory=dict)

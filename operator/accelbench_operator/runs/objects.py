@@ -78,6 +78,7 @@ class RunObjects:
             memory.queues,
             removals=removals,
             own_jobs=memory.own_jobs,
+            documents=memory.documents,
         )
 
     def has_jobs(self, run: Key) -> bool:

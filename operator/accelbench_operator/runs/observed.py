@@ -15,6 +15,7 @@ from accelbench.cluster_api.kinds import JOB, POD, RUN
 from accelbench.document import shorten
 from accelbench_operator.engine.kinds import Key, Manifest, controller_of, controller_uid
 from accelbench_operator.runs.pod_template import CONTAINER
+from accelbench_operator.runs.same_case import digest_document, document_of
 
 MAXIMUM_TEXT = 1024
 """Maximum number of characters of a text that is stored of an object, such as the message of a condition."""
@@ -52,6 +53,8 @@ class ObservedJob:
     suspended_since: datetime | None = None
     """Time since which the Job is suspended. None if it is not suspended, or if the Job controller has not reported a
     new suspension yet."""
+    document: str = ""
+    """Digest of the case document for its pods, which whoever may patch a suspended Job can change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class ObservedPod:
     is_untracked: bool = False
     """True if the pod is being deleted and its Job does not track it any more: unless the Job ends, another pod
     replaces this one."""
+    document: str = ""
+    """Digest of its case document."""
 
     @property
     def is_over(self) -> bool:
@@ -165,6 +170,7 @@ def observe_job(body: Manifest) -> ObservedJob | None:
         failure=describe(true_conditions.get("Failed")),
         queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
         suspended_since=_suspended_since(metadata, conditions.get("Suspended", {}), spec_suspends=spec_suspends),
+        document=digest_document(document_of((body.get("spec") or {}).get("template") or {})),
     )
 
 
@@ -219,6 +225,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
         still_running=_still_running(status),
         # A pod that is being deleted and that its Job does not track is replaced by another, unless the Job has ended.
         is_untracked="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
+        document=digest_document(document_of(body)),
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.decide import Decision, decide
 from accelbench_operator.runs.events import Transition, event_manifest, newly_failed, transitions
 from accelbench_operator.runs.history import RunHistory
+from accelbench_operator.runs.job import attempted_case
 from accelbench_operator.runs.known import (
     KnownRun,
     KnownRuns,
@@ -40,8 +41,10 @@ from accelbench_operator.runs.known import (
     needed_fields,
     read_status,
 )
+from accelbench_operator.runs.memory import RunMemory
 from accelbench_operator.runs.objects import RunObjects, owned_by_runs
 from accelbench_operator.runs.observed import ObservedPod
+from accelbench_operator.runs.same_case import digest_document
 from accelbench_operator.runs.status import (
     before_refusal,
     differs_only_in_progress,
@@ -157,7 +160,7 @@ class Reconciler:
             self.deleted(key)
             return None
         plan, now = known.plan, self._clock()
-        observed = self._objects.observed(key, self._applier.memory(key.uid))
+        observed = self._observe(key, known)
         decision = decide(plan, known.status, observed, now, known.generation)
         self._record_progress(key, decision.status)
         has_just_finished = finished_at(decision.status) is not None and finished_at(known.written_status) is None
@@ -187,6 +190,13 @@ class Reconciler:
         if finished_at(known.status) and not decision.actions and delay_seconds is None:
             self._set_idle(key, known.status.phase)
         return delay_seconds
+
+    def _observe(self, key: Key, known: KnownRun) -> Observed:
+        """Return the run's objects, and what this process remembers of the run."""
+        memory = self._applier.memory(key.uid)
+        if isinstance(known.plan, Plan):
+            _remember_documents(memory, known.plan, known.status.attempts)
+        return self._objects.observed(key, memory)
 
     def _record_progress(self, key: Key, status: BenchmarkRunStatus) -> None:
         """Remember the run's phase and, until it has finished, its case counts."""
@@ -328,7 +338,9 @@ class Reconciler:
             return None
         for attempt in known.status.attempts:
             if attempt.job_uid == pod.job_uid:
-                return RunningCase(known.plan, attempt.case)
+                expected = self._applier.memory(pod.owner).documents.get(attempt.job, frozenset())
+                # Whatever a pod with another document prints is about another case.
+                return RunningCase(known.plan, attempt.case) if pod.document in expected else None
         return None
 
     def in_progress(self) -> set[str]:
@@ -425,6 +437,14 @@ class Reconciler:
         """Forget all runs when this replica becomes the leader: another replica may have acted on them."""
         self._known.forget_all()
         self._applier.forget_all()
+
+
+def _remember_documents(memory: RunMemory, plan: Plan, attempts: Iterable[Attempt]) -> None:
+    """Remember the digests of the case documents that Jobs in flight must have."""
+    for attempt in attempts:
+        if attempt.job and not attempt.finished and attempt.job not in memory.documents:
+            document = attempted_case(plan.case(attempt.case), attempt.number).to_json()
+            memory.documents[attempt.job] = frozenset({digest_document(document)})
 
 
 def status_manifest(key: Key, version: str, status: Manifest) -> dict[str, Any]:

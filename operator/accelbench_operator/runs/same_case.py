@@ -1,0 +1,217 @@
+"""Decide whether a Job's pod template, a pod or a result is of the case that the operator gave out, without requests.
+
+The template of a suspended Job can be changed by whoever may patch Jobs, and a pod by whoever may patch pods. A queue
+and admission webhooks change them too: they add labels, node selectors, tolerations, gates, volumes, containers and
+variables, and those change no question. What must stay as the operator wrote it is the case document, what the runner's
+container runs, what it may use, and which nodes may run it.
+"""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kubernetes.utils import parse_quantity
+from pydantic import ValidationError
+
+from accelbench.api import labels
+from accelbench.api.case import Case
+from accelbench.api.environment import CaseEnvironment
+from accelbench.document import on_one_line, shorten
+from accelbench_operator.runs.pod_template import CONTAINER, Manifest
+
+NAMED_CHANGES = 3
+"""Maximum number of changes that a message names."""
+MAXIMUM_VALUE = 80
+"""Maximum number of characters of a value in a message."""
+PROGRAM = ("image", "command", "args", "workingDir", "envFrom", "lifecycle")
+"""Fields of the runner's container that choose what runs in it."""
+CODE_VARIABLES = ("ACCELBENCH_", "LD_", "PYTHON")
+"""Beginnings of the names of variables that choose which code runs. Others may be added, as webhooks do."""
+EXAMINED_FIELDS = frozenset(CaseEnvironment.model_fields) - {"name", "requirements", "python", "interpreter"}
+"""Fields of a case's environments that the runner fills in, so that they differ between a case and its result."""
+
+
+def document_of(template: Mapping[str, Any]) -> str:
+    """Return the case document in the annotations of a pod or of a pod template; empty if there is none."""
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(labels.CASE_ANNOTATION, ""))
+
+
+def digest_document(document: str) -> str:
+    """Return a short hash of a case document, by which the store remembers it."""
+    return hashlib.sha256(document.encode(errors="replace")).hexdigest()[:16]
+
+
+def find_changes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what differs between the operator's pod template and a pod or a Job's template, as short sentences.
+
+    Additions that change no question are no difference.
+    """
+    our_spec, their_spec = ours["spec"], theirs.get("spec") or {}
+    (our_container,) = our_spec["containers"]
+    their_container = _find_runner(their_spec.get("containers"))
+    document_changes = _document_changes(document_of(ours), document_of(theirs))
+    if their_container is None:
+        return (*document_changes, f"it has no container {CONTAINER}")
+    return (
+        *document_changes,
+        *_program_changes(our_container, their_container),
+        *_variable_changes(our_container.get("env") or (), their_container.get("env") or ()),
+        *_resource_changes(our_container.get("resources") or {}, their_container.get("resources") or {}),
+        *_item_changes("volumeMounts", "mountPath", our_container, their_container),
+        *_item_changes("volumes", "name", our_spec, their_spec),
+        *_selector_changes(our_spec.get("nodeSelector") or {}, their_spec.get("nodeSelector") or {}),
+    )
+
+
+def find_case_changes(ours: Case, theirs: Case) -> tuple[str, ...]:
+    """Return the fields in which another case differs from ours, with both values."""
+    our_fields, their_fields = _fields(ours), _fields(theirs)
+    return tuple(
+        f"{name} is {_show(their_fields.get(name))} instead of {_show(our_fields.get(name))}"
+        for name in our_fields | their_fields
+        if our_fields.get(name) != their_fields.get(name)
+    )
+
+
+def describe_changes(changes: Sequence[str]) -> str:
+    """Return the first changes as one sentence, and the number of the others."""
+    named = "; ".join(changes[:NAMED_CHANGES])
+    others = len(changes) - NAMED_CHANGES
+    return f"{named}; and {others} more" if others > 0 else named
+
+
+def _document_changes(our_document: str, their_document: str) -> Iterable[str]:
+    """Return the fields in which another case document differs from ours."""
+    if our_document == their_document:
+        return ()
+    try:
+        their_case = Case.model_validate_json(their_document)
+    except ValidationError:
+        return ("its case document cannot be read",)
+    # The document of another release has other fields, whose defaults are the same question.
+    return find_case_changes(Case.model_validate_json(our_document), their_case)
+
+
+def _fields(case: Case) -> dict[str, Any]:
+    """Return the values of a case by the path of their field, without what the runner fills in."""
+    environments = [
+        environment.model_dump(mode="json", by_alias=True, exclude=set(EXAMINED_FIELDS))
+        for environment in case.environments
+    ]
+    values = case.model_dump(mode="json", by_alias=True) | {"environments": environments}
+    return dict(_flatten(values, ""))
+
+
+def _flatten(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the path and the value of each leaf; an empty object or list has none."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _flatten(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _flatten(item, f"{path}[{index}]")
+    elif value is not None:
+        yield path, value
+
+
+def _program_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
+    """Yield a sentence for each field that chooses what runs in the container, and is not ours."""
+    for field in PROGRAM:
+        our_value, their_value = ours.get(field), theirs.get(field)
+        if field == "image" and _is_same_image(str(our_value), str(their_value)):
+            continue
+        if not _contains(their_value, our_value) or bool(their_value) != bool(our_value):
+            yield f"{field} of container {CONTAINER} is {_show(their_value)} instead of {_show(our_value)}"
+
+
+def _is_same_image(ours: str, theirs: str) -> bool:
+    """Return True if both references have the same digest: a webhook may take the image from another registry."""
+    _, _, our_digest = ours.partition("@")
+    _, _, their_digest = theirs.partition("@")
+    return bool(our_digest) and our_digest == their_digest
+
+
+def _variable_changes(ours: Iterable[Manifest], theirs: Iterable[Manifest]) -> Iterator[str]:
+    """Yield a sentence for each variable that is not ours, unless somebody has added one that chooses no code."""
+    # Of two variables with the same name, the last counts.
+    our_variables = {variable["name"]: variable for variable in ours}
+    their_variables = {variable["name"]: variable for variable in theirs}
+    for name, variable in our_variables.items():
+        if name not in their_variables:
+            yield f"variable {name} is missing"
+        elif not _contains(their_variables[name], variable):
+            yield f"variable {name} has another value"
+    for name in their_variables.keys() - our_variables.keys():
+        if name.startswith(CODE_VARIABLES):
+            yield f"variable {name} was added"
+
+
+def _resource_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
+    """Yield a sentence for each amount that the container may use, and that is not ours."""
+    for kind, resource in itertools.product(("limits", "requests"), (ours.get("limits") or {}) | _requests(ours)):
+        our_amount = (ours.get(kind) or {}).get(resource)
+        their_amount = (theirs.get(kind) or {}).get(resource)
+        if our_amount is not None and not _is_same_quantity(our_amount, their_amount):
+            yield f"{kind} of {resource} are {_show(their_amount)} instead of {_show(our_amount)}"
+    if not _contains(theirs.get("claims"), ours.get("claims")):
+        yield "its claim on a device is another"
+
+
+def _requests(resources: Manifest) -> Manifest:
+    return resources.get("requests") or {}
+
+
+def _item_changes(field: str, key: str, ours: Manifest, theirs: Manifest) -> Iterator[str]:
+    """Yield a sentence for each item of ours in a list that is missing or was changed; `key` identifies an item."""
+    their_items = {item.get(key): item for item in theirs.get(field) or ()}
+    for item in ours.get(field) or ():
+        if not _contains(their_items.get(item[key]), item):
+            yield f"{field} has another {item[key]}" if item[key] in their_items else f"{field} lacks {item[key]}"
+
+
+def _selector_changes(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each label of our node selector that is missing or has another value."""
+    for label, value in ours.items():
+        if theirs.get(label) != value:
+            yield f"nodeSelector has {label} {_show(theirs.get(label))} instead of {_show(value)}"
+
+
+def _contains(theirs: Any, ours: Any) -> bool:
+    """Return True if `theirs` has everything of `ours`; the API server adds defaults and drops what is empty."""
+    if not ours:
+        return True
+    if isinstance(ours, Mapping):
+        return isinstance(theirs, Mapping) and all(
+            _is_same_quantity(value, theirs.get(key)) if key == "sizeLimit" else _contains(theirs.get(key), value)
+            for key, value in ours.items()
+        )
+    if isinstance(ours, list | tuple):
+        has_same_length = isinstance(theirs, list | tuple) and len(theirs) == len(ours)
+        return has_same_length and all(itertools.starmap(_contains, zip(theirs, ours, strict=True)))
+    return bool(theirs == ours)
+
+
+def _is_same_quantity(ours: Any, theirs: Any) -> bool:
+    """Return True if both are the same amount; the API server writes `1024Mi` as `1Gi`."""
+    if theirs is None:
+        return False
+    try:
+        return bool(parse_quantity(ours) == parse_quantity(theirs))
+    except ValueError:
+        return bool(ours == theirs)
+
+
+def _find_runner(containers: Iterable[Manifest] | None) -> Manifest | None:
+    """Return the runner's container; None if there is none."""
+    return next((container for container in containers or () if container.get("name") == CONTAINER), None)
+
+
+def _show(value: Any) -> str:
+    """Return a value for a message; whoever changed it may have made it long."""
+    if value is None:
+        return "missing"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return shorten(on_one_line(text), MAXIMUM_VALUE) or '""'
