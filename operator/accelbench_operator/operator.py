@@ -199,9 +199,11 @@ class Operator:
         return (*self._runs.history.beyond_limit(), *(result.key for result in results))
 
     async def _delete(self, key: Key) -> None:
-        """Delete a run or a result."""
-        delete = self._cluster.delete_run if key.kind == RUN.name else self._cluster.delete_result
-        await delete(key.namespace, key.name, key.uid)
+        """Delete a run or a result; a run only if nobody has changed it since it had finished."""
+        if key.kind != RUN.name:
+            await self._cluster.delete_result(key.namespace, key.name, key.uid)
+        elif version := self._runs.history.version(key):
+            await self._cluster.delete_run(key.namespace, key.name, key.uid, version)
 
     async def _measure_lag(self) -> None:
         """Measure at regular times how late the event loop wakes a task."""

@@ -1,22 +1,56 @@
 """Limit how many finished runs stay that were created with the same `generateName`, by a schedule or in CI.
 
 A run with a name of its own always stays: a tool that still has it in Git would create it again, and the operator would
-measure it again. Results stay, as after any deletion of a run.
+measure it again. So does a run that somebody applied, or that is marked to be kept. Results stay, as after any deletion
+of a run.
 """
 
 from collections import defaultdict
 from typing import NamedTuple
 
-from accelbench_operator.engine.kinds import Key, Manifest
+from accelbench_operator.engine.kinds import Key, Manifest, controller_of
 from accelbench_operator.runs.known import has_finished
 
+GENERATED_LENGTH = 5
+"""Number of characters that the API server adds to a `generateName`."""
+MAXIMUM_BASE = 58
+"""Number of characters of a `generateName` that the API server keeps."""
+ARGO_HOOK = "argocd.argoproj.io/hook"
+"""Annotation of a run that Argo CD creates anew for each sync, and never again afterwards."""
+APPLIED = (
+    "argocd.argoproj.io/tracking-id",
+    "config.kubernetes.io/owning-inventory",
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "kustomize.toolkit.fluxcd.io/name",
+    "meta.helm.sh/release-name",
+)
+"""Labels and annotations of objects that a tool has applied and would create again."""
+KEPT = (
+    ("argocd.argoproj.io/sync-options", ("Delete=false", "Prune=false")),
+    ("client.lifecycle.config.k8s.io/deletion", ("detach",)),
+    ("helm.sh/resource-policy", ("keep",)),
+    ("kustomize.toolkit.fluxcd.io/prune", ("disabled",)),
+)
+"""Annotations and labels, with the values among which at least one says that a tool must not delete the object."""
 
-class _GeneratedRun(NamedTuple):
-    """Describe a run whose name was generated."""
 
+class _Group(NamedTuple):
+    """Identify runs of one schedule."""
+
+    namespace: str
     generate_name: str
+    controller: str
+    """UID of the object that controls the runs; empty if none does."""
+
+
+class _FinishedRun(NamedTuple):
+    """Describe a finished run whose name was generated."""
+
+    group: _Group
     created: str
-    """Time of the creation; such texts have the order of their times."""
+    """Time of the creation, by the API server's clock; such texts have the order of their times."""
+    version: str
+    """Resource version in which the run had finished."""
 
 
 class RunHistory:
@@ -26,16 +60,18 @@ class RunHistory:
         """Create an empty history.
 
         Args:
-            limit: maximum number of finished runs of a namespace with the same `generateName`; 0 for no limit.
+            limit: maximum number of finished runs of a namespace with the same `generateName` and the same controller;
+                0 for no limit.
         """
         self._limit = limit
-        self._runs: dict[Key, _GeneratedRun] = {}
+        self._runs: dict[Key, _FinishedRun] = {}
 
     def record(self, key: Key, run: Manifest) -> None:
-        """Remember the run if it has finished and the limit applies to it; forget it if its spec was corrected."""
-        generate_name = run["metadata"].get("generateName")
-        if self._limit and generate_name and has_finished(run):
-            self._runs[key] = _GeneratedRun(generate_name, run["metadata"]["creationTimestamp"])
+        """Remember the run if it has finished and the limit applies to it; otherwise forget it."""
+        metadata = run["metadata"]
+        if self._limit and has_finished(run) and _has_generated_name(metadata) and not _must_stay(metadata):
+            group = _Group(key.namespace, metadata["generateName"], str(controller_of(run).get("uid", "")))
+            self._runs[key] = _FinishedRun(group, metadata["creationTimestamp"], metadata["resourceVersion"])
         else:
             self.forget(key)
 
@@ -43,10 +79,43 @@ class RunHistory:
         """Forget a run that is deleted."""
         self._runs.pop(key, None)
 
+    def version(self, key: Key) -> str | None:
+        """Return the resource version in which the run had finished; None if the run is not remembered.
+
+        A deletion names it, so that it fails if somebody has changed the run since.
+        """
+        run = self._runs.get(key)
+        return run.version if run else None
+
     def beyond_limit(self) -> tuple[Key, ...]:
         """Return the runs beyond the limit, oldest first."""
-        groups: defaultdict[tuple[str, str], list[tuple[str, Key]]] = defaultdict(list)
-        for key, run in self._runs.items():
-            groups[key.namespace, run.generate_name].append((run.created, key))
-        surplus = [entry for entries in groups.values() for entry in sorted(entries)[: -self._limit]]
-        return tuple(key for _, key in sorted(surplus))
+        groups: defaultdict[_Group, list[Key]] = defaultdict(list)
+        for key in sorted(self._runs, key=self._age):
+            groups[self._runs[key].group].append(key)
+        surplus = [key for keys in groups.values() for key in keys[: -self._limit]]
+        return tuple(sorted(surplus, key=self._age))
+
+    def _age(self, key: Key) -> tuple[str, str]:
+        """Return a sort key: the time of the creation, which is in whole seconds, then the UID."""
+        return self._runs[key].created, key.uid
+
+
+def _has_generated_name(metadata: Manifest) -> bool:
+    """Return True if the API server has generated the run's name, or Argo CD for a hook.
+
+    A manifest may have a `generateName` besides a name of its own, for example after an export.
+    """
+    base = (metadata.get("generateName") or "")[:MAXIMUM_BASE]
+    name = metadata["name"]
+    if not base or not name.startswith(base):
+        return False
+    is_hook = ARGO_HOOK in (metadata.get("annotations") or {})
+    return is_hook or len(name) == len(base) + GENERATED_LENGTH
+
+
+def _must_stay(metadata: Manifest) -> bool:
+    """Return True if a tool would create the run again, or if the run is marked to be kept."""
+    marks = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
+    is_kept = any(value.strip() in values for name, values in KEPT for value in marks.get(name, "").split(","))
+    is_applied = any(name in marks for name in APPLIED) and ARGO_HOOK not in marks
+    return is_kept or is_applied
