@@ -24,12 +24,15 @@ from accelbench_operator.runs.observed import ObservedJob, ObservedPod
 from accelbench_operator.runs.reconcile import Reconciler
 from accelbench_operator.runs.retention import keep_deleting, results_to_delete
 from accelbench_operator.settings import Settings
-from accelbench_operator.skew import find_skew
+from accelbench_operator.skew import find_missing_kinds, find_skew
 
 logger = logging.getLogger(__name__)
 
 LAG_PERIOD_SECONDS = 1.0
 SKEW_PERIOD_SECONDS = 10.0
+"""Seconds between two checks whether the CRDs fit, until they do."""
+SERVED_PERIOD_SECONDS = 30.0
+"""Seconds between two checks whether the CRDs still exist."""
 MAXIMUM_RUNS = 500
 """Most unfinished runs whose cases the metrics count; each has four series, which end with it."""
 
@@ -44,7 +47,7 @@ class Operator:
         self._api = api
         self._skew = "the CRDs have not been checked yet"
         self.crds_fit = asyncio.Event()
-        """Set once the cluster's CRDs fit this release."""
+        """Set once the cluster's CRDs have fitted this release."""
         self.synced = asyncio.Event()
         """Set once all objects that may be listed have been listed."""
         self.telemetry = Telemetry()
@@ -80,9 +83,10 @@ class Operator:
         """Run all tasks until cancelled; start the controllers once the CRDs fit and the first lists were answered."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._measure_lag())
+            group.create_task(self._check_crds())
             for reflector in self.controllers.reflectors:
                 group.create_task(reflector.run())
-            await self._wait_for_crds()
+            await self.crds_fit.wait()
             for reflector in self.controllers.reflectors:
                 await reflector.answered.wait()
             self.synced.set()
@@ -91,18 +95,24 @@ class Operator:
                 work.create_task(keep_deleting(self._find_beyond_history, self._delete))
                 work.create_task(self._live.run())
 
-    async def _wait_for_crds(self) -> None:
-        """Wait until the cluster's CRDs have all fields of this release, then set `crds_fit`."""
-        while not self.crds_fit.is_set():
+    async def _check_crds(self) -> None:
+        """Keep `_skew` up to date: set `crds_fit` once the CRDs fit, then check that nobody deletes them.
+
+        While they are deleted nothing can be reconciled, and nothing has to end: watches and lists are retried.
+        """
+        while True:
             try:
-                self._skew = await find_skew(self._api)
+                problem = await (find_skew if self._skew else find_missing_kinds)(self._api)
             except (ApiError, KeyError, ValueError) as error:
-                self._skew = f"the CRDs cannot be checked: {error}"
-            if not self._skew:
+                # An API server that does not answer now makes CRDs that fitted no worse.
+                problem = f"the CRDs cannot be checked: {error}" if self._skew else ""
+            if problem:
+                logger.error("%s", problem)
+            elif self._skew:
+                logger.info("the CRDs fit this release")
                 self.crds_fit.set()
-                return
-            logger.error("%s", self._skew)
-            await asyncio.sleep(SKEW_PERIOD_SECONDS)
+            self._skew = problem
+            await asyncio.sleep(SKEW_PERIOD_SECONDS if problem else SERVED_PERIOD_SECONDS)
 
     def _election_context(self) -> AbstractAsyncContextManager[None]:
         """Return a context that takes part in the election while it is open."""

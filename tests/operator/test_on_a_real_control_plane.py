@@ -17,6 +17,7 @@ from cluster.wait import wait_until
 from crash.proxy import Proxy, Rule
 from operator_world.builders import make_headline, make_log, make_result
 from operator_world.fake_kubelet import IMAGE_ID, NODE, FakeKubelet
+from operator_world.fixtures import CRDS
 from operator_world.process import OperatorProcess
 from operator_world.steps import apply, assert_one_result_for_each, condition, next_pod, patch, succeed, wait_for
 
@@ -118,6 +119,26 @@ def test_an_operator_that_may_not_use_its_lease_is_not_ready_and_says_why(
         wait_until(lambda: "Lease kube-system/operator" in problems(), what="the reason")
     finally:
         operator.terminate()
+
+
+def test_an_operator_outlives_the_deletion_of_its_crds_and_goes_on_once_they_are_back(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    wait_until(lambda: operator.is_ready, what="the operator to be ready")
+    apply(cluster)
+    kubelet.start(next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Running")
+    pid = operator.pid
+    cluster.kubectl("delete", "crd", "benchmarkruns.accelbench.dev", "benchmarkresults.accelbench.dev")
+    try:
+        wait_until(lambda: not operator.is_ready, what="the operator to be unready")
+    finally:
+        cluster.define(CRDS)
+    wait_until(lambda: operator.is_ready, what="the operator to be ready again")
+    apply(cluster, name="after")
+    succeed(kubelet, next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Succeeded", name="after")
+    assert (operator.pid, operator.terminate()) == (pid, 0), operator.log()
 
 
 def test_one_of_three_api_servers_whose_clock_is_wrong_ends_no_run(

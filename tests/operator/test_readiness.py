@@ -17,6 +17,7 @@ from accelbench_operator.engine.health import Readings, serve_probes
 from accelbench_operator.metrics.exposition import Exposition, serve_metrics
 from cluster.ports import free_port
 from metrics.documents import snapshot
+from operator_world.world import simulated
 
 
 def answer(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, Any]:
@@ -76,6 +77,8 @@ class Served:
             change(self.schemas)
 
     async def get(self, path: str) -> Any:
+        if path == "/apis/accelbench.dev/v1alpha1":
+            return {"resources": [{"kind": name.rpartition(".")[2]} for name in self.schemas]}
         assert path == "/openapi/v3/apis/accelbench.dev/v1alpha1"
         return {"components": {"schemas": self.schemas}}
 
@@ -110,6 +113,13 @@ async def test_a_value_that_the_server_would_refuse_is_named() -> None:
     assert "BenchmarkRun.spec.runPolicy.resultRetentionPolicy=Delete" in found
 
 
+@pytest.mark.parametrize("check", [skew.find_skew, skew.find_missing_kinds])
+async def test_one_crd_that_is_not_there_is_named_with_what_to_do(check: Any) -> None:
+    without_results = Served(lambda schemas: schemas.pop("dev.accelbench.v1alpha1.BenchmarkResult"))
+    assert await check(Served()) == ""
+    assert "CRDs of BenchmarkResult are not installed: apply those of this release" in await check(without_results)
+
+
 async def test_crds_that_are_not_there_are_named_with_what_to_do() -> None:
     class Bare:
         async def get(self, path: str) -> Any:
@@ -125,3 +135,20 @@ async def test_metadata_that_is_served_by_reference_lacks_nothing(reference: Any
             schema["properties"]["metadata"] = reference
 
     assert await skew.find_skew(Served(change)) == ""  # type: ignore[arg-type]
+
+
+def test_an_operator_whose_crds_are_deleted_is_not_ready_until_they_are_back_and_then_goes_on() -> None:
+    with simulated() as world:
+        world.passes(60.0)
+        [operator] = world.operators()
+        assert operator.readiness_problems() == ()
+        world.server.plurals -= {"benchmarkruns", "benchmarkresults"}
+        world.end_watches()
+        world.passes(60.0)
+        assert "the CRDs of BenchmarkRun and BenchmarkResult are not installed" in str(operator.readiness_problems())
+        world.server.plurals |= {"benchmarkruns", "benchmarkresults"}
+        world.passes(60.0)
+        assert operator.readiness_problems() == ()
+        world.apply({})
+        world.finish()
+        assert len(world.server.all("benchmarkresults")) == 1

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from accelbench.api import crd
 from accelbench.document import timestamp
-from accelbench_operator.skew import SCHEMAS_PATH, own_schema
+from accelbench_operator.skew import KINDS_PATH, SCHEMAS_PATH, own_schema
 from operator_world.simulated_time import SimulatedTime
 
 Manifest = dict[str, Any]
@@ -201,8 +201,8 @@ class ApiServer:
 
     def answer(self, method: str, path: str, query: dict[str, str], body: Manifest | None) -> str:
         """The body of the answer; raises RefusedError."""
-        if path == SCHEMAS_PATH:
-            return _served()
+        if path in {SCHEMAS_PATH, KINDS_PATH}:
+            return _schemas() if path == SCHEMAS_PATH else _kinds(self.plurals)
         match = PATH.fullmatch(path)
         if match is None or match["plural"] not in self.plurals:
             raise RefusedError(404, f"the server could not find the requested resource {path}")
@@ -316,12 +316,17 @@ class ApiServer:
 
 
 @functools.cache
-def _served() -> str:
+def _schemas() -> str:
     kinds = {}
     for kind in crd.KINDS:
         group = {"group": "accelbench.dev", "version": "v1alpha1", "kind": kind.name}
         kinds[kind.name] = {**own_schema(kind), "x-kubernetes-group-version-kind": [group]}
     return json.dumps({"components": {"schemas": kinds}})
+
+
+def _kinds(plurals: set[str]) -> str:
+    """Those of accelbench that are served."""
+    return json.dumps({"resources": [{"kind": kind.name} for kind in crd.KINDS if kind.plural in plurals]})
 
 
 def _selecting(query: dict[str, str]) -> Callable[[Manifest], bool]:

@@ -77,13 +77,13 @@ async def watch(
 
 
 def _session(info: kopf.ConnectionInfo) -> kopf.AiohttpSession:
-    """Return the session that kopf would make of `info`, with `list_again_if_expired` added."""
+    """Return the session that kopf would make of `info`, with this module's middlewares added."""
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
         headers=info.as_http_headers(),
         proxy=info.proxy_url,
         trust_env=info.trust_env,
-        middlewares=[list_again_if_expired],
+        middlewares=[list_again_if_expired, retry_if_not_served],
     )
     return kopf.AiohttpSession(aiohttp_session=session, server=info.server, default_namespace=info.default_namespace)
 
@@ -100,6 +100,21 @@ async def list_again_if_expired(
     if response.status == HTTPStatus.GONE and "continue" in request.url.query:
         response.release()
         raise aiohttp.ClientPayloadError(f"{request.url.path}: the list has expired between two of its pages")
+    return response
+
+
+async def retry_if_not_served(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Raise `ClientConnectionError` if the API server does not serve the kind; otherwise return the response.
+
+    That is so while the kind's CRD is deleted. kopf would end, and with it the process; after a `ClientConnectionError`
+    it sends the request again, after the delays of `Backoffs`.
+    """
+    response = await handler(request)
+    if response.status == HTTPStatus.NOT_FOUND:
+        response.release()
+        raise aiohttp.ClientConnectionError(f"{request.url.path}: the API server does not serve this kind")
     return response
 
 
