@@ -15,6 +15,7 @@ import yaml
 
 from accelbench.claims import bounds, ledger
 from accelbench.claims.settle import ClaimManifest, MeasuredRun, SettledClaim, measured_at, settle
+from accelbench.local import resume
 from accelbench.local.directory import RunDirectory
 from accelbench.local.errors import UnreadableResultError
 
@@ -93,16 +94,12 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
 
     Results of another manifest or of an older source of the workload are left out.
     """
-    if not run.directory.has_record:
-        return {}
-    try:
-        record, results = run.directory.load()
-    except UnreadableResultError as error:
-        click.echo(f"{error}; running it again", err=True)
-        return {}
-    if not _is_same_question(record.run, run.manifest):
-        return {}
-    return {result.case.name: result for result in results if result.complete and not has_older_source(result)}
+    return resume.complete_results(
+        run.directory,
+        is_same_question=lambda record: _is_same_question(record.run, run.manifest),
+        has_other_source=has_older_source,
+        on_unreadable=lambda error: click.echo(f"{error}; running it again", err=True),
+    )
 
 
 def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> SettledClaim:
@@ -257,18 +254,9 @@ def has_older_source(result: "Result") -> bool:
 
     A source that the ledger lists as reworded, with other names and texts only, counts as unchanged.
     """
-    measured_digest = result.fingerprint.get("workloadSource")
-    digest_today = _source_digest(result.case.workload)
+    measured_digest = result.fingerprint.get(resume.SOURCE)
+    digest_today = resume.source_digest(result.case.workload)
     if not measured_digest or not digest_today:
         return False
     reworded_digests = ledger.reworded_digests(ledger.directory()).get(digest_today, [])
     return measured_digest not in {digest_today, *reworded_digests}
-
-
-@functools.cache
-def _source_digest(workload: str) -> str | None:
-    """Return the digest of the workload's source as it is now; None if the source cannot be read."""
-    from accelbench import catalogue
-    from accelbench.machine import fingerprint
-
-    return fingerprint.of_source(type(catalogue.find(workload))).get("workloadSource")
