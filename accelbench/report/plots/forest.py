@@ -1,12 +1,16 @@
 """Draw speedups with their intervals and the margin of equivalence."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from accelbench import figures
 from accelbench.api.result import Result
 from accelbench.report import view
 from accelbench.report.plots import canvas, scale
 from accelbench.report.plots.canvas import Ink, Plot
+from accelbench.report.table import Bounds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +29,74 @@ ROW = 32
 """Height in pixels of a row with texts on both sides of the interval."""
 STACKED_ROW = 46
 """Height in pixels of a row with a line of text above the interval."""
+TWO_LINE_ROW = 64
+"""Height in pixels of a row with two lines of text above the interval, for texts that do not fit on one line."""
+
+
+class Layout(NamedTuple):
+    """Place the parts of a row; positions are from 0 (its top) to 1 (its bottom)."""
+
+    row_height: int
+    """In pixels."""
+    left: float
+    right: float
+    """Margins next to the intervals, in pixels."""
+    stacked: bool
+    """True if texts are above the interval, False if they are next to it."""
+    name_position: float
+    finding_position: float
+    band_top: float
+    interval_position: float
+
+
+def choose_layout(width: int, names_width: float, findings_width: float) -> Layout:
+    """Return the layout of rows in a figure of this width whose longest texts have these widths, all in pixels."""
+    if names_width + findings_width <= MAXIMUM_TEXT_SHARE * width:
+        return Layout(
+            row_height=ROW,
+            left=names_width + 16,
+            right=findings_width + 16,
+            stacked=False,
+            name_position=0.5,
+            finding_position=0.5,
+            band_top=0,
+            interval_position=0.5,
+        )
+    one_line = Layout(
+        row_height=STACKED_ROW,
+        left=8,
+        right=8,
+        stacked=True,
+        name_position=0.28,
+        finding_position=0.28,
+        band_top=0.5,
+        interval_position=0.75,
+    )
+    if names_width + findings_width <= width:
+        return one_line
+    return one_line._replace(
+        row_height=TWO_LINE_ROW, name_position=0.17, finding_position=0.43, band_top=0.62, interval_position=0.81
+    )
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """Describe one row of a forest plot."""
+
+    name: str
+    verdict: str
+    """The verdict, or why there is none."""
+    bounds: Bounds | None
+    margin: float
+    """Relative difference that counts as equivalent."""
+
+    @property
+    def finding(self) -> str:
+        """Return the text next to the interval: `2.04x (2.01 to 2.07) faster`; without one, only the verdict."""
+        if self.bounds is None:
+            return self.verdict or "not compared"
+        interval = figures.interval(self.bounds.lower, self.bounds.upper)
+        return f"{figures.speedup(self.bounds.estimate)} ({interval}) {self.verdict}"
 
 
 def plot(result: Result, name: str) -> Plot | None:
@@ -32,75 +104,69 @@ def plot(result: Result, name: str) -> Plot | None:
 
     The ids in the SVG begin with `name`.
     """
-    rows = view.compared_rows(result)
+    margin = float(result.case.measurement.equivalence_margin)
+    rows = [ForestRow(row.name, row.verdict, row.bounds, margin) for row in view.compared_rows(result)]
+    return plot_rows(rows, name, description=describe(result), label_at_one=f"{result.case.baseline} = 1x")
+
+
+def plot_rows(rows: Sequence[ForestRow], name: str, *, description: str, label_at_one: str) -> Plot | None:
+    """Draw rows of speedups with their intervals; None if no row has an interval.
+
+    The ids in the SVG begin with `name`. `description` is for readers who do not see the plot, and `label_at_one` is
+    written at a speedup of 1.
+    """
     intervals = [row.bounds for row in rows if row.bounds]
     if not intervals:
         return None
-    margin = 1 + float(result.case.measurement.equivalence_margin)
-    low = min(1 / margin, *(bounds.lower for bounds in intervals))
-    high = max(margin, *(bounds.upper for bounds in intervals))
+    largest_margin = 1 + max(row.margin for row in rows)
+    low = min(1 / largest_margin, *(bounds.lower for bounds in intervals))
+    high = max(largest_margin, *(bounds.upper for bounds in intervals))
     axis_margin = max((high / low) ** 0.06, 1.004)  # 6 % of the axis at both ends, at least 0.4 % of a speedup
     low, high = low / axis_margin, high * axis_margin
 
-    findings = [_finding(row) for row in rows]
     names_width = max(canvas.text_width(row.name) for row in rows)
-    findings_width = max(map(canvas.text_width, findings))
+    findings_width = max(canvas.text_width(row.finding) for row in rows)
 
     def make_figure(width: int) -> "Figure":
         """Draw a row for each variant, with name, interval and verdict, in a figure of this width in pixels."""
-        # Heights and margins are in pixels. Texts are next to the intervals or, if the width is too small, above them.
-        stacked = names_width + findings_width > MAXIMUM_TEXT_SHARE * width
-        left, right = (8, 8) if stacked else (names_width + 16, findings_width + 16)
-        row_height = STACKED_ROW if stacked else ROW
-        figure = canvas.figure(width, row_height * len(rows) + 66)
-        axes = canvas.place(figure, left=left, right=right, top=26, bottom=40)
+        layout = choose_layout(width, names_width, findings_width)
+        figure = canvas.figure(width, layout.row_height * len(rows) + 66)
+        axes = canvas.place(figure, left=layout.left, right=layout.right, top=26, bottom=40)
         axes.set(xscale="log", xlim=(low, high), ylim=(len(rows), 0), yticks=[])
-        # Positions inside a row, from 0 (its top) to 1 (its bottom).
-        band_top, text_position, interval_position = (0.5, 0.28, 0.75) if stacked else (0.0, 0.5, 0.5)
-        for top, (row, finding) in enumerate(zip(rows, findings, strict=True)):
-            axes.fill_between([1 / margin, margin], top + band_top, top + 1, color=Ink.BAND.value, linewidth=0)
-            axes.plot([1, 1], [top + band_top, top + 1], color=Ink.MUTED.value, linewidth=1)
-            _write_texts(axes, row, finding, y=top + text_position, stacked=stacked)
-            _draw_interval(axes, row, y=top + interval_position)
-        label = f"{result.case.baseline} = 1x"
-        axes.text(1, -0.12, label, ha=_label_alignment(low, high), color=Ink.MUTED.value, clip_on=False)
+        for top, row in enumerate(rows):
+            margin, band_top = 1 + row.margin, top + layout.band_top
+            axes.fill_between([1 / margin, margin], band_top, top + 1, color=Ink.BAND.value, linewidth=0)
+            axes.plot([1, 1], [band_top, top + 1], color=Ink.MUTED.value, linewidth=1)
+            _write_texts(axes, row, top, layout)
+            _draw_interval(axes, row, y=top + layout.interval_position)
+        axes.text(1, -0.12, label_at_one, ha=_label_alignment(low, high), color=Ink.MUTED.value, clip_on=False)
         scale.set_ticks(axes, scale.log_ticks(low, high, 5 if width == canvas.NARROW else 7), scale.format_ratio)
         axes.set_xlabel("speedup (logarithmic)")
         return figure
 
-    return canvas.draw(name, describe(result), make_figure)
+    return canvas.draw(name, description, make_figure)
 
 
-def _finding(row: view.VariantRow) -> str:
-    """Return the text next to an interval: `2.04x (2.01 to 2.07) faster`; without an interval, only the verdict."""
-    if row.bounds:
-        return f"{row.speedup} ({row.interval}) {row.verdict}"
-    return row.verdict or "not compared"
-
-
-def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, y: float, stacked: bool) -> None:
-    """Write a variant's name at the left and its finding at the right.
-
-    The texts are inside the axes if `stacked`, else next to them. `y` is their vertical position.
-    """
+def _write_texts(axes: "Axes", row: ForestRow, top: int, layout: Layout) -> None:
+    """Write a row's name at the left and its finding at the right; `top` is the vertical position of the row."""
     ink, _ = VERDICTS.get(row.verdict, (Ink.BAD, ""))
 
-    def write(text: str, x: float, offset_points: float, **style: Any) -> None:
+    def write(text: str, x: float, position: float, offset_points: float, **style: Any) -> None:
         """Write a text at `x`, from 0 (left end of the axes) to 1 (right end), shifted right by `offset_points`."""
         axes.annotate(
-            text, (x, y), xycoords=axes.get_yaxis_transform(), xytext=(offset_points, 0),
+            text, (x, top + position), xycoords=axes.get_yaxis_transform(), xytext=(offset_points, 0),
             textcoords="offset points", va="center", annotation_clip=False, **style,
         )  # fmt: skip
 
-    if stacked:
-        write(row.name, 0, 0, ha="left", weight="bold")
-        write(finding, 1, 0, ha="right", color=ink.value)
+    if layout.stacked:
+        write(row.name, 0, layout.name_position, 0, ha="left", weight="bold")
+        write(row.finding, 1, layout.finding_position, 0, ha="right", color=ink.value)
     else:
-        write(row.name, 0, -12, ha="right", weight="bold")
-        write(finding, 1, 12, ha="left", color=ink.value)
+        write(row.name, 0, layout.name_position, -12, ha="right", weight="bold")
+        write(row.finding, 1, layout.finding_position, 12, ha="left", color=ink.value)
 
 
-def _draw_interval(axes: "Axes", row: view.VariantRow, *, y: float) -> None:
+def _draw_interval(axes: "Axes", row: ForestRow, *, y: float) -> None:
     """Draw a variant's interval as a bar, and its estimated speedup as a marker, at the height `y`."""
     if row.bounds is None:
         return
