@@ -13,6 +13,7 @@ from accelbench.cli.init import init
 from accelbench.cli.profiles import profiles
 from accelbench.cli.report import report
 from accelbench.cli.run import run
+from accelbench.cli.suite import suite
 from accelbench.cli.validate import validate
 from accelbench.cli.workloads import workloads
 from accelbench.local.exits import help_text
@@ -29,7 +30,7 @@ def app() -> None:
     """
 
 
-for command in (run, init, check, validate, workloads, profiles, report, compare, claims):
+for command in (run, init, check, validate, workloads, profiles, report, compare, suite, claims):
     app.add_command(command)
 
 

@@ -1,6 +1,6 @@
 """Measure a BenchmarkRun on this machine: run its cases one after the other, each in a runner as in a pod."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -174,6 +174,11 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
         if any(expectation.outcome != "met" for expectation in outcome.expectations):
             codes.append(Exit.EXPECTATION_NOT_MET)
     return Exit.worst(codes)
+
+
+def exit_for_results(run: BenchmarkRun, results: Iterable[Result]) -> Exit:
+    """Return the most severe exit code that a run's results call for."""
+    return exit_for([_evaluated_outcome(run, result.case, result) for result in results])
 
 
 def _lacks_comparison(result: Result) -> bool:

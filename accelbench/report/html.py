@@ -58,25 +58,16 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
         manifest: The manifest in the command that the page shows for measuring again. Without a manifest, the page of a
             single case shows a command for this case, and the page of several cases shows none.
     """
-    import jinja2
-
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters["verdict_class"] = _verdict_class
-    environment.filters["first_sentence"] = _first_sentence
-    environment.globals |= {"certificate": certificate, "details": details, "machine": machine, "view": view}
-    page = files("accelbench.report") / "page"
-    template = environment.from_string((page / "report.html.j2").read_text(encoding="utf-8"))
     if manifest is None and len(cases) == 1:
         manifest = reproduce.manifest_of_case(cases[0].result.case)
     results = [case.result for case in cases]
     processors = reproduce.processors_option(results[0]) if results else None
     sentences = overview_sentences(results)
     all_plots = len(cases) <= MAXIMUM_DRAWN_CASES
-    page_text: str = template.render(
+    return render(
+        "report.html.j2",
         name=on_one_line(name),
         title=sentences[0] if sentences else "no result",
-        version=accelbench.__version__,
-        css=(page / "report.css").read_text(encoding="utf-8"),
         sentences=sentences,
         overview=overview_table(results),
         cases=[
@@ -86,7 +77,30 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
         command=reproduce.command(manifest, processors) if manifest else "",
         command_about=COMMAND_ABOUT,
     )
+
+
+def render(template: str, **values: Any) -> str:
+    """Return the page of a template in `page/` with these values, and with the style sheet and accelbench's version."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        loader=jinja2.FunctionLoader(_read_page_file),
+    )
+    environment.filters["verdict_class"] = _verdict_class
+    environment.filters["first_sentence"] = _first_sentence
+    environment.globals |= {"certificate": certificate, "details": details, "machine": machine, "view": view}
+    page_text: str = environment.get_template(template).render(
+        version=accelbench.__version__, css=_read_page_file("report.css"), **values
+    )
     return page_text.strip() + "\n"
+
+
+def _read_page_file(name: str) -> str:
+    """Return the text of a template or style sheet in `page/`."""
+    return (files("accelbench.report") / "page" / name).read_text(encoding="utf-8")
 
 
 class _CasePage:

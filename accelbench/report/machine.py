@@ -1,11 +1,29 @@
 """Summarize a fingerprint in a line. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from accelbench import frameworks
 from accelbench.api.result import Result
 
 BYTES_PER_GIBIBYTE = 2**30
+VERSION = "version."
+SHOWN = frozenset(
+    {
+        "device.platform",
+        "device.name",
+        "cpu",
+        "cpuVectors",
+        "cpus",
+        "cpusUsed",
+        "cores",
+        "virtualMachine",
+        "memoryBytes",
+        "memoryLimitBytes",
+        "kernel",
+        "python",
+    }
+)
+"""Entries of a fingerprint that a description shows, next to versions."""
 
 
 def describe(fingerprint: Mapping[str, str]) -> str:
@@ -19,8 +37,25 @@ def describe(fingerprint: Mapping[str, str]) -> str:
         texts.append(f"Linux {'.'.join(kernel.split('.')[:2])}")
     if python := fingerprint.get("python"):
         texts.append(python.replace("CPython", "Python"))
-    texts += _framework_versions(fingerprint, "version.")
+    texts += _framework_versions(fingerprint, VERSION)
     return ", ".join(filter(None, texts))
+
+
+def describe_all(fingerprints: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """Describe each machine with its software once, in the order of the fingerprints.
+
+    Fingerprints are of one machine if what both recorded is the same: a result without JAX does not record its version.
+    """
+    machines: list[dict[str, str]] = []
+    for fingerprint in fingerprints:
+        entries = {name: text for name, text in fingerprint.items() if name in SHOWN or name.startswith(VERSION)}
+        for known in machines:
+            if all(known.get(name, text) == text for name, text in entries.items()):
+                known.update(entries)
+                break
+        else:
+            machines.append(entries)
+    return tuple(filter(None, map(describe, machines)))
 
 
 def describe_environments(result: Result) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> lis
         if phases := view.phase_table(result):
             paragraphs.append(_table(phases, first_heading="phases"))
         for table in details.tables(result):
-            paragraphs += _table_with_caption(table)
+            paragraphs += table_with_caption(table)
     notes = [
         certificate.summary(result),
         *certificate.failure_lines(result),
@@ -74,7 +74,7 @@ def _compiled_section(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]
     paragraphs = [f"## {escape(view.title(results[0].case, compiled_cases=True))}"]
     paragraphs += [escape(sentence) for sentence in targets.sentences(*results)]
     for table in targets.tables(results):
-        paragraphs += _table_with_caption(table)
+        paragraphs += table_with_caption(table)
     paragraphs.append(_paragraph(targets.footnotes(results)))
     notes = [outcome.sentence for _, outcomes in cases for outcome in outcomes]
     notes += [f"{targets.case_label(result)}: {note}" for result in results for note in result.notes]
@@ -85,7 +85,7 @@ def _compiled_section(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]
     return paragraphs
 
 
-def _table_with_caption(table: Table) -> list[str]:
+def table_with_caption(table: Table) -> list[str]:
     """Return the caption and the table, each as a paragraph."""
     return [f"{escape(table.caption)}:", _table(table)]
 

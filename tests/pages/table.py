@@ -33,6 +33,7 @@ ELSEWHERE: dict[str, str] = {
     "docs/tutorials/targets.md": "tests/targets/test_page.py; pip install as in docs/tutorials/laptop.md",
     "docs/tutorials/environments.md": "tests/cli/test_environments.py; nightly with releases of JAX from a registry",
     "docs/tutorials/functions.md": "tests/tutorials",
+    "docs/tutorials/suites.md": "tests/cli/test_suite.py, with a fake runner; the suites that ship are planned there",
     "docs/tutorials/add-a-workload.md": "tests/tutorials; in a cluster tests/e2e/test_own_script.py",
 }
 """Pages whose commands other tests run, and which."""

@@ -1,0 +1,1 @@
+"""Read suites of manifests, and keep their results on this machine."""

@@ -1,0 +1,202 @@
+"""Read a suite: a YAML document that lists manifests and workloads. All of it is checked before anything is measured.
+
+A suite stays on this machine: the cluster has no such kind.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from accelbench.api.metadata import API_VERSION, Name
+from accelbench.api.run import BenchmarkRun
+from accelbench.api.yaml_reader import InvalidManifestError, LocatedProblem, YamlDocument, read_documents
+from accelbench.catalogue import names
+from accelbench.document import Document
+from accelbench.local.device import platform_of, prepare_compilation, require_a_framework
+from accelbench.local.errors import InvalidSpecError, UsageError
+from accelbench.local.manifests import read_target, read_text, script_of
+from accelbench.problem import Problem, suggest_name
+
+KIND = "BenchmarkSuite"
+SHIPPED = "shipped"
+SUFFIX = ".yaml"
+
+
+class SuiteMetadata(Document):
+    """Name a suite."""
+
+    name: Name
+
+
+class SuiteEntry(Document):
+    """List one manifest, or a workload that needs none."""
+
+    file: Annotated[str, Field(min_length=1)] | None = None
+    """Path of a manifest or script, relative to the suite's file."""
+    workload: Annotated[str, Field(min_length=1)] | None = None
+    name: Name | None = None
+    """Name of the entry's run, if not that of its manifest."""
+    variants: tuple[str, ...] = ()
+    """Variants of a workload or script, the baseline first. A manifest lists its own."""
+    set: tuple[str, ...] = ()
+    """Overrides as `PATH=VALUE`, as for `accelbench run --set`."""
+
+    @model_validator(mode="after")
+    def _require_one_target(self) -> Self:
+        """Refuse an entry that names nothing to run, or two things."""
+        if (self.file is None) == (self.workload is None):
+            raise ValueError("give either file, the path of a manifest, or workload, the name of one")
+        return self
+
+
+class SuiteSpec(Document):
+    """List the runs of a suite."""
+
+    description: str = ""
+    set: tuple[str, ...] = ()
+    """Overrides for all runs; those of an entry come after them."""
+    runs: Annotated[tuple[SuiteEntry, ...], Field(min_length=1)]
+
+
+class BenchmarkSuite(Document):
+    """Describe a suite as it stands in its file."""
+
+    api_version: Literal["accelbench.dev/v1alpha1"]
+    kind: Literal["BenchmarkSuite"]
+    metadata: SuiteMetadata
+    spec: SuiteSpec
+
+    @property
+    def name(self) -> str:
+        """Return the suite's name."""
+        return self.metadata.name
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """Hold a run of a suite that this machine can measure."""
+
+    run: BenchmarkRun
+    platform: str
+    """Name of the platform of its profile."""
+    script: Path | None
+    """Path of the workload's file, if it is a script."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the run, which no other run of its suite has."""
+        return self.run.metadata.name
+
+
+def read_suite(file: str) -> BenchmarkSuite:
+    """Read a suite's file; raises InvalidSpecError, which names the field and its line, and UsageError."""
+    return parse_suite(read_text(file), file)
+
+
+def parse_suite(text: str, source: str) -> BenchmarkSuite:
+    """Return the suite in `text`; raises InvalidSpecError. `source` names the file in messages."""
+    try:
+        documents = read_documents(text, source)
+    except InvalidManifestError as error:
+        raise InvalidSpecError(source, error.problems) from error
+    if len(documents) != 1:
+        raise InvalidSpecError(source, [Problem("", f"holds {len(documents)} documents; a suite is one {KIND}")])
+    [document] = documents
+    if document.content.get("kind") == "BenchmarkRun":
+        message = f"a BenchmarkRun is measured by accelbench run; a {KIND} lists it in spec.runs"
+        raise InvalidSpecError(source, [LocatedProblem("kind", message, document.line("kind"))])
+    try:
+        return BenchmarkSuite.model_validate(document.content)
+    except ValidationError as error:
+        raise InvalidSpecError(source, list(_locate(error, document))) from error
+
+
+def _locate(error: ValidationError, document: YamlDocument) -> Iterator[Problem]:
+    """Yield the problems of a document that is no suite, each with its field and line."""
+    for detail in error.errors(include_url=False):
+        if detail["type"] == "too_short" and detail["input"]:
+            continue  # pydantic counts only valid items, and the others have problems of their own
+        path = re.sub(r"\.\[", "[", ".".join(f"[{key}]" if isinstance(key, int) else key for key in detail["loc"]))
+        message = detail["msg"].removeprefix("Value error, ")
+        if detail["type"] == "extra_forbidden":
+            message = "unknown field"
+        elif detail["type"] == "literal_error":
+            message = f"must be {API_VERSION if path == 'apiVersion' else KIND}"
+        yield LocatedProblem(path, message, document.line(path))
+
+
+def shipped_names() -> tuple[str, ...]:
+    """Return the names of the suites whose files accelbench ships."""
+    return tuple(sorted(path.name.removesuffix(SUFFIX) for path in _shipped().iterdir() if path.name.endswith(SUFFIX)))
+
+
+def read_shipped(name: str) -> BenchmarkSuite:
+    """Return a suite that accelbench ships, by its name."""
+    path = _shipped() / f"{name}{SUFFIX}"
+    return parse_suite(path.read_text(encoding="utf-8"), path.name)
+
+
+def _shipped() -> Any:
+    """Return the directory with the suites that accelbench ships."""
+    return files("accelbench.local.suites") / SHIPPED
+
+
+def plan(suite: BenchmarkSuite, source: str, assignments: Sequence[str] = ()) -> tuple[PlannedRun, ...]:
+    """Return the runs of a suite, in order; raises InvalidSpecError with the problems of all its entries.
+
+    Args:
+        suite: The suite.
+        source: Path of the suite's file, which paths in the suite are relative to; it also names the file in messages.
+        assignments: Overrides for all runs, which come last.
+    """
+    problems: list[Problem] = []
+    planned_runs: list[PlannedRun] = []
+    for index, entry in enumerate(suite.spec.runs):
+        path = f"spec.runs[{index}]"
+        try:
+            planned_runs += _plan_entry(entry, Path(source).parent, [*suite.spec.set, *entry.set, *assignments])
+        except UsageError as error:
+            problems.append(Problem(path, f"{entry.file or entry.workload}: {error}"))
+        except InvalidSpecError as error:
+            problems += [Problem(path, f"{error.source}: {problem}") for problem in error.problems]
+    run_names = [planned.name for planned in planned_runs]
+    for name in sorted({name for name in run_names if run_names.count(name) > 1}):
+        message = f'{run_names.count(name)} runs are named "{name}": give entries names of their own (spec.runs[].name)'
+        problems.append(Problem("spec.runs", message))
+    if problems:
+        raise InvalidSpecError(source, problems)
+    return tuple(planned_runs)
+
+
+def _plan_entry(entry: SuiteEntry, directory: Path, assignments: Sequence[str]) -> list[PlannedRun]:
+    """Return the runs of one entry; paths are relative to `directory`.
+
+    Raises InvalidSpecError, or UsageError for a file or a variant that does not exist.
+    """
+    target = _target(entry, directory)
+    runs = [prepare_compilation(run) for run in read_target(target, entry.variants, assignments)]
+    if entry.name is not None:
+        if len(runs) > 1:
+            raise InvalidSpecError(target, [Problem("", f"holds {len(runs)} runs, so they cannot share a name")])
+        runs = [_with_name(runs[0], entry.name)]
+    require_a_framework(*runs)
+    return [PlannedRun(run, platform_of(run), script_of(run, target)) for run in runs]
+
+
+def _target(entry: SuiteEntry, directory: Path) -> str:
+    """Return the entry's target as `accelbench run` takes it: a path, or the name of a workload."""
+    if entry.file is not None:
+        return str(directory / entry.file)
+    workload = entry.workload or ""
+    if workload not in names():
+        raise UsageError(f"no such workload; {suggest_name(workload, names())}", "workload")
+    return workload
+
+
+def _with_name(run: BenchmarkRun, name: str) -> BenchmarkRun:
+    return run.model_copy(update={"metadata": run.metadata.model_copy(update={"name": name})})

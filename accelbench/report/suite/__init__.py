@@ -1,0 +1,1 @@
+"""Report a suite: several runs on one page."""

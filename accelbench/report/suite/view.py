@@ -1,0 +1,371 @@
+"""Turn the results of a suite into rows, counts, means and sentences, which every report paints. Pure.
+
+The suite has no verdict. Its means describe the cases that it lists and no others.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, get_args
+
+from accelbench import figures
+from accelbench.api.result import Comparison, Result, Verdict
+from accelbench.api.run import BenchmarkRun
+from accelbench.plan.cases import case_names
+from accelbench.report import machine, targets, view
+from accelbench.report.html import case_label
+from accelbench.report.table import Bounds, Table, TableColumn
+from accelbench.stats.leave_one_out import RatioMean, mean_of_ratios
+from accelbench.verdict.redaction import redact_invalid
+
+Outcome = Verdict | Literal["noisy", "invalid", "failed", "not compared", "not measured"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+COUNTED: tuple[Outcome, ...] = (
+    "faster",
+    "equivalent",
+    "slower",
+    "inconclusive",
+    "noisy",
+    "invalid",
+    "failed",
+    "not compared",
+    "not measured",
+)
+"""Outcomes in the order in which they are counted."""
+MAXIMUM_NAMED_CASES = 3
+"""Maximum number of cases that a reason names."""
+
+
+@dataclass(frozen=True)
+class SuiteRun:
+    """Hold a run of a suite with its complete results, by case name."""
+
+    run: BenchmarkRun
+    results: Mapping[str, Result] = field(default_factory=dict)
+    page: str = ""
+    """Address of the run's own report; empty if there is none."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Name a variant and the baseline that it is compared with."""
+
+    variant: str
+    baseline: str
+
+    def __str__(self) -> str:
+        """Return `jax/jit over pytorch/eager`."""
+        return f"{self.variant} over {self.baseline}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Hold the outcome of one comparison: a variant of one case with its baseline."""
+
+    case: str
+    """Label of the case."""
+    pair: Pair
+    outcome: Outcome
+    text: str
+    """The outcome with the reason if there is no verdict, such as `invalid: parity`."""
+    margin: float
+    """Relative difference that does not matter in this case."""
+    bounds: Bounds | None = None
+    reason: str = ""
+    """Why there is no verdict, in a sentence; empty with a verdict."""
+
+    @property
+    def is_decided(self) -> bool:
+        """Return True if the verdict is `faster`, `slower` or `equivalent`."""
+        return self.outcome in VERDICTS and self.outcome != "inconclusive"
+
+    @property
+    def speedup(self) -> str:
+        """Return the speedup as text; empty without an interval."""
+        return figures.speedup(self.bounds.estimate) if self.bounds else ""
+
+    @property
+    def interval(self) -> str:
+        """Return the interval as text; empty without one."""
+        return figures.interval(self.bounds.lower, self.bounds.upper) if self.bounds else ""
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """Hold one case with the outcomes of its comparisons, or with what was found if nothing is timed in it."""
+
+    label: str
+    baseline: str
+    cells: tuple[Cell, ...]
+    findings: tuple[str, ...] = ()
+    page: str = ""
+
+
+@dataclass(frozen=True)
+class PairSummary:
+    """Count the outcomes of a pair over the suite's timed cases, with their mean or the reason why there is none."""
+
+    pair: Pair
+    counts: Mapping[Outcome, int]
+    mean: RatioMean | None
+    why_no_mean: str
+
+    @property
+    def mean_text(self) -> str:
+        """Return the mean, such as `1.31x of these 6 cases`, or why there is none."""
+        if self.mean is None:
+            return f"none: {self.why_no_mean}"
+        return f"{figures.speedup(self.mean.mean)} of these {self.mean.count} cases"
+
+    @property
+    def range_text(self) -> str:
+        """Return the smallest and largest mean of all cases but one; empty without a mean."""
+        return figures.interval(self.mean.lowest, self.mean.highest) if self.mean else ""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Hold the runs of a suite."""
+
+    name: str
+    description: str
+    runs: tuple[SuiteRun, ...]
+
+    @cached_property
+    def rows(self) -> tuple[CaseRow, ...]:
+        """Return a row for each case, in the order of the suite."""
+        return tuple(row for suite_run in self.runs for row in _rows(suite_run))
+
+    @property
+    def timed_rows(self) -> tuple[CaseRow, ...]:
+        """Return the rows of cases whose variants are compared."""
+        return tuple(row for row in self.rows if row.cells)
+
+    @property
+    def untimed_rows(self) -> tuple[CaseRow, ...]:
+        """Return the rows of cases in which nothing is timed."""
+        return tuple(row for row in self.rows if not row.cells)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Return all comparisons, in the order of the suite."""
+        return tuple(cell for row in self.rows for cell in row.cells)
+
+    @property
+    def sorted_cells(self) -> tuple[Cell, ...]:
+        """Return the comparisons that have an interval, from the largest speedup to the smallest."""
+        with_interval = [cell for cell in self.cells if cell.bounds]
+        return tuple(sorted(with_interval, key=lambda cell: -cell.bounds.estimate if cell.bounds else 0.0))
+
+    @property
+    def cells_without_verdict(self) -> tuple[Cell, ...]:
+        """Return the comparisons that have no verdict, in the order of the suite."""
+        return tuple(cell for cell in self.cells if cell.outcome not in VERDICTS)
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Return every pair that a case compares, in the order of their first cases."""
+        return tuple(dict.fromkeys(cell.pair for cell in self.cells))
+
+    @cached_property
+    def summaries(self) -> tuple[PairSummary, ...]:
+        """Return a summary for each pair that more than one case compares."""
+        cells_by_pair = {pair: [cell for cell in self.cells if cell.pair == pair] for pair in self.pairs}
+        return tuple(
+            _summarize(pair, cells, len(self.timed_rows)) for pair, cells in cells_by_pair.items() if len(cells) > 1
+        )
+
+    @property
+    def sentence(self) -> str:
+        """Count the outcomes of all comparisons: `12 comparisons in 6 cases: 5 faster, 1 inconclusive.`."""
+        if not self.cells:
+            return f"{figures.count(len(self.rows), 'case')}, and nothing is compared in them."
+        counts = Counter(cell.outcome for cell in self.cells)
+        outcomes = ", ".join(f"{counts[outcome]} {outcome}" for outcome in COUNTED if counts[outcome])
+        comparisons = figures.count(len(self.cells), "comparison")
+        return f"{comparisons} in {figures.count(len(self.timed_rows), 'case')}: {outcomes}."
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """Return a line for each machine, with its software, on which the results were measured."""
+        results = (result for suite_run in self.runs for result in suite_run.results.values())
+        return machine.describe_all(result.fingerprint for result in results)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return sentences on how to read the suite."""
+        confidence = (
+            "A speedup is baseline seconds / variant seconds. Each interval has the confidence of its own manifest, "
+            "whose comparisons share its error; nothing corrects for the number of manifests."
+        )
+        notes = [confidence]
+        if any(summary.mean for summary in self.summaries):
+            notes.append(
+                "A geometric mean describes the cases listed here, which somebody chose, and no other programs. It is "
+                "no verdict. Its range shows the means with one case left out."
+            )
+        single_pairs = len(self.pairs) - len(self.summaries)
+        if single_pairs and self.summaries:
+            notes.append(f"{figures.count(single_pairs, 'pair')} compared in a single case have no row in the counts.")
+        if len(self.machines) > 1:
+            notes.append("The results are of more than one machine or software: do not compare times across cases.")
+        return tuple(notes)
+
+
+def count_table(suite: Suite) -> Table | None:
+    """Return the table that counts the outcomes of each pair; None if no pair has two cases."""
+    if not suite.summaries:
+        return None
+    headings = ("faster", "equivalent", "slower", "inconclusive", "no verdict")
+    columns = (TableColumn("variant over baseline"), *(TableColumn(heading, number=True) for heading in headings))
+    rows = []
+    for summary in suite.summaries:
+        verdict_counts = [summary.counts.get(outcome, 0) for outcome in COUNTED if outcome in VERDICTS]
+        without_verdict = sum(summary.counts.values()) - sum(verdict_counts)
+        rows.append((str(summary.pair), *map(str, verdict_counts), str(without_verdict)))
+    return Table("Verdicts in all cases", columns, tuple(rows))
+
+
+def mean_table(suite: Suite) -> Table | None:
+    """Return the table of the geometric mean of each pair, or why it has none; None if no pair has two cases."""
+    if not suite.summaries:
+        return None
+    columns = (
+        TableColumn("variant over baseline"),
+        TableColumn("geometric mean"),
+        TableColumn("with any one case left out", kind="nowrap"),
+    )
+    rows = tuple((str(summary.pair), summary.mean_text, summary.range_text) for summary in suite.summaries)
+    return Table("Geometric mean of the speedups", columns, rows).without_empty_columns()
+
+
+def comparison_table(suite: Suite) -> Table | None:
+    """Return the table of all comparisons, sorted by speedup, then those without an interval; None without any."""
+    if not suite.cells:
+        return None
+    cells = (*suite.sorted_cells, *(cell for cell in suite.cells if not cell.bounds))
+    columns = (
+        TableColumn("case"),
+        TableColumn("variant over baseline"),
+        TableColumn("speedup", number=True),
+        TableColumn("interval", kind="nowrap"),
+        TableColumn("verdict", kind="verdict"),
+    )
+    rows = tuple((cell.case, str(cell.pair), cell.speedup, cell.interval, cell.text) for cell in cells)
+    intervals = tuple(cell.bounds for cell in cells)
+    return Table("Speedups, largest first", columns, rows, intervals=intervals).without_empty_columns()
+
+
+def reason_table(suite: Suite) -> Table | None:
+    """Return the table of reasons of all comparisons without a verdict; None without any."""
+    rows = tuple(
+        (cell.case, str(cell.pair), cell.text, cell.reason) for cell in suite.cells_without_verdict if cell.reason
+    )
+    if not rows:
+        return None
+    columns = tuple(map(TableColumn, ("case", "variant over baseline", "outcome", "reason")))
+    return Table("Comparisons without a verdict", columns, rows)
+
+
+def finding_table(suite: Suite) -> Table | None:
+    """Return the table of cases in which nothing is timed; None without any."""
+    rows = tuple((row.label, " ".join(row.findings)) for row in suite.untimed_rows)
+    if not rows:
+        return None
+    return Table("Cases in which nothing is timed", (TableColumn("case"), TableColumn("found")), rows)
+
+
+def _rows(suite_run: SuiteRun) -> Iterator[CaseRow]:
+    """Yield a row for each case of a run."""
+    run = suite_run.run
+    names = case_names(run)
+    for name in names:
+        result = suite_run.results.get(name)
+        label = run.metadata.name
+        if len(names) > 1:
+            label += f" ({case_label(result) if result else name})"
+        if result is None:
+            yield CaseRow(label, run.baseline, tuple(_missing_cells(run, label)), page=suite_run.page)
+        elif _is_untimed(result):
+            yield CaseRow(label, run.baseline, (), _findings(result), suite_run.page)
+        else:
+            yield CaseRow(label, run.baseline, tuple(_cells(result, label)), page=suite_run.page)
+
+
+def _is_untimed(result: Result) -> bool:
+    """Return True if the case only observes or compiles, so that it has nothing to compare."""
+    return bool(result.observations) or result.protocol in {"observe", "compile"}
+
+
+def _findings(result: Result) -> tuple[str, ...]:
+    """Return sentences on what was observed or compiled."""
+    return targets.sentences(result) if targets.is_compile_only(result) else view.sentences(result)
+
+
+def _missing_cells(run: BenchmarkRun, label: str) -> Iterator[Cell]:
+    """Yield a cell for each comparison of a case without a complete result."""
+    margin = float(run.spec.measurement.equivalence_margin.removesuffix("%")) / 100
+    for variant in run.spec.variants:
+        if variant.label != run.baseline:
+            yield Cell(label, Pair(variant.label, run.baseline), "not measured", "not measured", margin)
+
+
+def _cells(result: Result, label: str) -> Iterator[Cell]:
+    """Yield a cell for each variant of a case except its baseline."""
+    result = redact_invalid(result)
+    margin = float(result.case.measurement.equivalence_margin)
+    baseline = result.case.baseline
+    for row in view.variant_rows(result):
+        if row.name == baseline:
+            continue
+        outcome = _outcome(row.verdict)
+        yield Cell(
+            label,
+            Pair(row.name, baseline),
+            outcome,
+            row.verdict or outcome,
+            margin,
+            row.bounds,
+            "" if outcome in VERDICTS else _reason(result, row.name, row.comparison),
+        )
+
+
+def _outcome(verdict: str) -> Outcome:
+    """Return the outcome that the text of a verdict stands for: `invalid: parity` is `invalid`."""
+    word = verdict.partition(":")[0]
+    return next((outcome for outcome in COUNTED if outcome == word), "not compared")
+
+
+def _reason(result: Result, name: str, comparison: Comparison | None) -> str:
+    """Return a sentence on why the variant has no verdict; empty if the result does not state it."""
+    failure = next((variant.failure for variant in result.variants if variant.name == name), None)
+    if failure is not None:
+        return failure.message
+    return comparison.sentence if comparison else ""
+
+
+def _summarize(pair: Pair, cells: Sequence[Cell], timed_cases: int) -> PairSummary:
+    """Summarize a pair's comparisons, of which a suite with this number of timed cases has one for each case."""
+    why_no_mean = _why_no_mean(cells, timed_cases)
+    mean = None
+    if not why_no_mean:
+        mean = mean_of_ratios([cell.bounds.estimate for cell in cells if cell.bounds])
+    return PairSummary(pair, Counter(cell.outcome for cell in cells), mean, why_no_mean)
+
+
+def _why_no_mean(cells: Sequence[Cell], timed_cases: int) -> str:
+    """Return why these comparisons have no mean; empty if all cases have a valid speedup.
+
+    An inconclusive comparison has a valid speedup with an interval, so it counts. Without it, the mean would be of the
+    cases with large differences.
+    """
+    excluded = [cell for cell in cells if cell.outcome not in VERDICTS]
+    if excluded:
+        names = [f"{cell.case} ({cell.text})" for cell in excluded[:MAXIMUM_NAMED_CASES]]
+        others = len(excluded) - len(names)
+        more = f" and {others} more" if others else ""
+        return f"{', '.join(names)}{more}"
+    if len(cells) < timed_cases:
+        return f"{len(cells)} of {timed_cases} cases compare this pair"
+    return ""
