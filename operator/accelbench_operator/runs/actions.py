@@ -6,6 +6,7 @@ from accelbench.api.reasons import RetryLimit
 from accelbench.api.run import Attempt
 from accelbench_operator.runs.attempts import EventsToRead
 from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.observed import ObservedPod
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,13 @@ class ReadEvents:
 
 
 @dataclass(frozen=True)
+class ReadPods:
+    """Read whether pods still exist that no watch reports, and how they are."""
+
+    pods: tuple[ObservedPod, ...]
+
+
+@dataclass(frozen=True)
 class DeleteJob:
     """Delete the Job with this name and UID."""
 
@@ -65,4 +73,4 @@ class DeleteRun:
     """Delete the run, whose time to live is over."""
 
 
-Action = CreateJob | Collect | ConfirmFailure | ReadEvents | ReadQueue | DeleteJob | DeleteRun
+Action = CreateJob | Collect | ConfirmFailure | ReadEvents | ReadPods | ReadQueue | DeleteJob | DeleteRun

@@ -36,6 +36,7 @@ from accelbench_operator.runs.actions import (
     CreateJob,
     DeleteJob,
     ReadEvents,
+    ReadPods,
     ReadQueue,
 )
 from accelbench_operator.runs.adoption import is_as_created
@@ -60,6 +61,7 @@ from accelbench_operator.runs.job import (
     build_job,
     identity_labels,
     owner_reference,
+    watched_labels,
 )
 from accelbench_operator.runs.kueue import Queues
 from accelbench_operator.runs.memory import RunMemory
@@ -116,6 +118,8 @@ class Applier:
                 await self._read_queue(action, plan, observed)
             case ReadEvents():
                 await self._read_events(action, plan)
+            case ReadPods():
+                await self._read_pods(action, plan)
 
     async def load_missing_results(self, plan: Plan, measured_cases: Iterable[str], observed: Observed) -> bool:
         """Load results of measured cases that the store lacks; return True if at least one was loaded.
@@ -251,10 +255,9 @@ class Applier:
         if pod and pod.is_runner_over:
             return pod
         # After an outage, the watch of pods may be behind the watch of Jobs.
-        current_pods = await self._list_pods(attempt, plan, observed)
+        current_pods = await self._load_pods(attempt, plan, observed)
         if not current_pods:
             return pod_gone(job, observed.removals.get(attempt.job))
-        self._replace_pods(observed.pods_of(attempt), current_pods)
         store_was_current = pod == reporting_pod(current_pods)
         return pod if store_was_current else None
 
@@ -276,7 +279,7 @@ class Applier:
             self._put_job(job, plan.metadata.uid)
         else:
             self._store.remove(JOB.name, (plan.metadata.namespace, attempt.job))
-        self._replace_pods(observed.pods_of(attempt), self._observe_pods(pods, attempt, plan))
+        self._keep_pods(pods, attempt, plan, observed)
         documents = [document_of(template), *(document_of(body) for _, body in found)]
         self.memory(plan.metadata.uid).documents[attempt.job] = frozenset(map(digest_document, documents))
         return None
@@ -292,20 +295,55 @@ class Applier:
         job = await self._cluster.get_job(plan.metadata.namespace, attempt.job)
         return job if job and job["metadata"]["uid"] == observed.job_uid(attempt) else None
 
-    async def _list_pods(self, attempt: Attempt, plan: Plan, observed: Observed) -> list[ObservedPod]:
-        """Read the pods that the attempt's own Job controls, as the store holds pods."""
-        return self._observe_pods(await self._list_own_pods(attempt, plan, observed), attempt, plan)
+    async def _load_pods(self, attempt: Attempt, plan: Plan, observed: Observed) -> list[ObservedPod]:
+        """Read the pods that the attempt's own Job controls, have the store hold them, and return them."""
+        return self._keep_pods(await self._list_own_pods(attempt, plan, observed), attempt, plan, observed)
 
     async def _list_own_pods(self, attempt: Attempt, plan: Plan, observed: Observed) -> list[Manifest]:
-        """Read the pods that the attempt's own Job controls."""
-        bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
+        """Read the pods of the attempt's own Job: those with its label, and those that were seen earlier."""
         own_uid = observed.job_uid(attempt)
-        return [body for body in bodies if own_uid and controller_uid(body, JOB) == own_uid]
+        bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
+        pods = [body for body in bodies if own_uid and controller_uid(body, JOB) == own_uid]
+        listed = {body["metadata"]["uid"] for body in pods}
+        for pod in observed.pods_of(attempt):
+            if pod.key.uid in observed.next_reads and pod.key.uid not in listed:
+                body = await self._cluster.get_pod(pod.key.namespace, pod.key.name, pod.key.uid)
+                if body is not None:
+                    pods.append(body)
+        return pods
 
-    def _observe_pods(self, bodies: Iterable[Manifest], attempt: Attempt, plan: Plan) -> list[ObservedPod]:
-        """Reduce pods of the attempt to what the store holds."""
-        # Anybody can change labels, so the run and the case come from the attempt.
-        return [replace(observe_pod(body), owner=plan.metadata.uid, case=attempt.case) for body in bodies]
+    def _keep_pods(
+        self, bodies: Sequence[Manifest], attempt: Attempt, plan: Plan, observed: Observed
+    ) -> list[ObservedPod]:
+        """Keep the attempt's current pods: in the store, or in memory if no watch reports them. Return them."""
+        memory = self.memory(plan.metadata.uid)
+        current_uids = {body["metadata"]["uid"] for body in bodies}
+        for pod in observed.pods_of(attempt):
+            if pod.key.uid not in current_uids:
+                memory.forget_pod(pod.key.uid)
+                stored = self._store.get(POD.name, name_of(pod))
+                if stored is not None and stored.key.uid == pod.key.uid:
+                    self._store.remove(POD.name, name_of(pod))
+        watched = watched_labels(plan.run).items()
+        pods = []
+        for body in bodies:
+            pod = _observe_own_pod(body, attempt, plan, observed)
+            if watched <= (body["metadata"].get("labels") or {}).items():
+                self._store.put(pod, fresh=True)
+            else:
+                memory.keep_unseen_pod(pod, self._clock())
+            pods.append(pod)
+        return pods
+
+    async def _read_pods(self, action: ReadPods, plan: Plan) -> None:
+        """Read pods that no watch reports, and forget those that are gone."""
+        memory = self.memory(plan.metadata.uid)
+        for pod in action.pods:
+            body = await self._cluster.get_pod(pod.key.namespace, pod.key.name, pod.key.uid)
+            if body is None:
+                memory.forget_pod(pod.key.uid)
+            else:
+                memory.keep_unseen_pod(observe_pod(body), self._clock())
 
     async def _store_outcome(self, action: Collect, plan: Plan, pod: ObservedPod) -> None:
         """Read the pod's log, then store its result or note the failure."""
@@ -369,7 +407,8 @@ class Applier:
         """Note a suspected failure if the store agrees with the API server; else update the store."""
         attempt, metadata = action.attempt, plan.metadata
         job_body = await self._get_own_job(attempt, plan, observed)
-        current_pods = await self._list_pods(attempt, plan, observed)
+        bodies = await self._list_own_pods(attempt, plan, observed)
+        current_pods = [_observe_own_pod(body, attempt, plan, observed) for body in bodies]
         current_job = observe_job(job_body) if job_body else None
         has_same_job = current_job == observed.job(attempt)
         has_same_pod = reporting_pod(current_pods) == observed.pod(attempt)
@@ -380,7 +419,7 @@ class Applier:
             self._put_job(job_body, metadata.uid)
         else:
             self._store.remove(JOB.name, (metadata.namespace, attempt.job))
-        self._replace_pods(observed.pods_of(attempt), current_pods)
+        self._keep_pods(bodies, attempt, plan, observed)
 
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> LogDocuments | None:
         """Return the documents in the pod's log, or None if there is no log to read."""
@@ -461,15 +500,6 @@ class Applier:
             raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
         self._store.put(job, fresh=True)
 
-    def _replace_pods(self, stored_pods: Iterable[ObservedPod], current_pods: Sequence[ObservedPod]) -> None:
-        """Replace a Job's pods in the store by its current pods."""
-        current_names = {pod.key.name for pod in current_pods}
-        for pod in stored_pods:
-            if pod.key.name not in current_names:
-                self._store.remove(POD.name, name_of(pod))
-        for pod in current_pods:
-            self._store.put(pod, fresh=True)
-
     def _put_result(self, body: Manifest, run_uid: str) -> None:
         """Put a result from an API response into the store."""
         name = body["metadata"]["name"]
@@ -495,6 +525,13 @@ class Applier:
             failure = unknown_end(_error_message(error))
         if not has_result:
             self.memory(plan.metadata.uid).failures[job] = failure
+
+
+def _observe_own_pod(body: Manifest, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod:
+    """Reduce a pod of the attempt to what decisions need."""
+    # Anybody can change labels and owners, so the run, the case and the Job come from the attempt.
+    job_uid = observed.job_uid(attempt) or ""
+    return replace(observe_pod(body), owner=plan.metadata.uid, case=attempt.case, job=attempt.job, job_uid=job_uid)
 
 
 def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:

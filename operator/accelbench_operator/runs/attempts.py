@@ -1,7 +1,7 @@
 """Derive the state of an attempt at a case from its Job and pods, without requests."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -51,6 +51,9 @@ class Observed:
     """UIDs of the Jobs that this process created or compared with what it would create, by name."""
     documents: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Digests of the documents of the case that each Job in flight is for, by the Job's name."""
+
+    next_reads: Mapping[str, datetime | None] = field(default_factory=dict)
+    """The pods that no watch reports and that may still run, by UID: when to read each again; None for now."""
 
     def job_uid(self, attempt: Attempt) -> str | None:
         """Return the UID of the attempt's own Job; None if no Job is known to be its own."""
@@ -218,6 +221,17 @@ def _waiting_state(
     return AttemptState(phase, deadline, suspected_failure=suspected, pending_reason=pending, events_to_read=events)
 
 
+def unseen_pods(attempts: Iterable[Attempt], plan: Plan, observed: Observed) -> list[ObservedPod]:
+    """Return the pods of unfinished attempts that have not ended, and that no watch reports."""
+    candidates = [
+        pod
+        for pod in itertools.chain.from_iterable(observed.pods.values())
+        if pod.key.uid in observed.next_reads and not pod.is_over
+    ]
+    unfinished = [attempt for attempt in attempts if not attempt.finished] if candidates else []
+    return [pod for pod in candidates if any(_is_of_attempt(pod, attempt, plan, observed) for attempt in unfinished)]
+
+
 def _is_of_attempt(pod: ObservedPod, attempt: Attempt, plan: Plan, observed: Observed) -> bool:
     """Return True if the pod belongs to the Job of this attempt, or of an earlier attempt at the same case."""
     # Labels are not compared: anybody can set them, and a pod of the attempt delays the next attempt.
@@ -280,7 +294,7 @@ def find_ending_pod(
 ) -> tuple[ObservedPod, datetime] | None:
     """Return a pod of this or an earlier attempt that has not ended, and the time when that pod counts as lost."""
     for pod in itertools.chain.from_iterable(observed.pods.values()):
-        if pod.case != attempt.case or pod.is_over or not _is_of_attempt(pod, attempt, plan, observed):
+        if pod.is_over or not _is_of_attempt(pod, attempt, plan, observed):
             continue
         latest_end = _latest_end(pod, plan)
         # Nothing waits for a lost pod.

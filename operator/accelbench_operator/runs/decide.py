@@ -27,9 +27,17 @@ from accelbench_operator.runs.actions import (
     DeleteJob,
     DeleteRun,
     ReadEvents,
+    ReadPods,
     ReadQueue,
 )
-from accelbench_operator.runs.attempts import AttemptPhase, AttemptState, Observed, find_ending_pod, state_of
+from accelbench_operator.runs.attempts import (
+    AttemptPhase,
+    AttemptState,
+    Observed,
+    find_ending_pod,
+    state_of,
+    unseen_pods,
+)
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, explain_still_running
 from accelbench_operator.runs.status import (
@@ -183,6 +191,10 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
     status = situation.status if is_active else _stop_active_time(situation.status, situation.pods, now)
     actions = _actions(plan, situation.recorded_attempts, attempts, observed, states, stop, now)
     deletions, next_deletion = _unneeded_jobs(attempts, observed, plan.retention, now)
+    unseen = unseen_pods(attempts, plan, observed)
+    next_reads = [observed.next_reads[pod.key.uid] or now for pod in unseen]
+    due_pods = tuple(pod for pod, read_at in zip(unseen, next_reads, strict=True) if read_at <= now)
+    reads = (ReadPods(due_pods),) if due_pods else ()
     events_to_read = [state.events_to_read for state in states.values() if state.events_to_read]
     # Events that are to be read now are among the actions.
     requeue_at = _earliest(
@@ -190,9 +202,10 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
         *(state.until for state in states.values()),
         *(events.read_at for events in events_to_read if events.read_at > now),
         *(wait.until for wait in waits.values()),
+        *(read_at for read_at in next_reads if read_at > now),
         next_deletion,
     )
-    return Decision(progress_status(plan, status, progress), (*actions, *deletions), requeue_at)
+    return Decision(progress_status(plan, status, progress), (*reads, *actions, *deletions), requeue_at)
 
 
 @dataclass(frozen=True)

@@ -68,12 +68,18 @@ def pod_deadline_seconds(runner_limit_seconds: int, policy: RunPolicy) -> int:
 def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
     """Return the labels of the objects of a case: its Jobs, their pods and its result."""
     # A label's value has at most `MAXIMUM_LABEL` characters, and begins and ends with a letter or a digit.
-    return {
-        labels.MANAGED_BY: labels.MANAGER,
+    return watched_labels(run) | {
         labels.RUN: run.metadata.name[:MAXIMUM_LABEL].strip("-."),
-        labels.RUN_UID: run.metadata.uid,
         labels.CASE: case,
         labels.SERIES: run.series[:MAXIMUM_LABEL].strip("-."),
+    }
+
+
+def watched_labels(run: BenchmarkRun) -> dict[str, str]:
+    """Return the labels by which the operator's watch selects a run's objects."""
+    return {
+        labels.MANAGED_BY: labels.MANAGER,
+        labels.RUN_UID: run.metadata.uid,
         labels.CLASS: run.spec.class_name,
     }
 

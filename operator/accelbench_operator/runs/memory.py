@@ -1,12 +1,18 @@
 """Remember what this process has learned about a run; a restarted process learns it again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.kueue import QueueReport
+from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.waits import REPORTED_TRIES, Wait
+
+MAXIMUM_PODS = 4
+"""Pods of a Job that are remembered; a Job has one, and perhaps another of an earlier admission."""
+BETWEEN_READS = timedelta(seconds=15)
+"""Time between two reads of a pod that no watch reports."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,12 @@ class RunMemory:
     documents: dict[str, frozenset[str]] = field(default_factory=dict)
     """Digests of the documents of the case that each Job in flight is for, by the Job's name. There are several if an
     operator of another release wrote the same case in other words."""
+    pods: dict[str, ObservedPod] = field(default_factory=dict)
+    """Pods of the run's Jobs that had not ended when they were last seen, by UID.
+
+    A watch selects by labels, so it reports a pod as deleted if somebody takes its labels off."""
+    next_reads: dict[str, datetime] = field(default_factory=dict)
+    """When to read such a pod again, by UID."""
     deleted_jobs: set[str] = field(default_factory=set)
     """UIDs of the Jobs that this process deleted; their watch may still report them."""
     _obstacles: dict[tuple[str, Wait], Obstacle] = field(default_factory=dict)
@@ -71,6 +83,42 @@ class RunMemory:
             obstacle = Obstacle(wait, now, 1, message)
         self._obstacles[job, wait] = obstacle
 
+    def with_unseen_pods(self, pods: Iterable[ObservedPod], job_uids: Iterable[str]) -> list[ObservedPod]:
+        """Return these pods, and those that were seen earlier and may still run; remember them.
+
+        `pods` are all that the store has of the run now, and `job_uids` the UIDs of the run's Jobs.
+        """
+        current = []
+        for seen in pods:
+            earlier = self.pods.get(seen.key.uid)
+            # Whatever becomes of its labels and owners: a pod stays the pod of its Job.
+            pod = _with_job_of(earlier, seen) if earlier else seen
+            current.append(pod)
+            self.next_reads.pop(pod.key.uid, None)
+            if pod.is_over:
+                self.pods.pop(pod.key.uid, None)
+            elif earlier or (pod.job_uid in job_uids and self._has_room(pod.job_uid)):
+                self.pods[pod.key.uid] = pod
+        seen_uids = {pod.key.uid for pod in current}
+        return [*current, *(pod for uid, pod in self.pods.items() if uid not in seen_uids)]
+
+    def keep_unseen_pod(self, pod: ObservedPod, now: datetime) -> None:
+        """Remember a pod that was read, because no watch reports it."""
+        earlier = self.pods.get(pod.key.uid)
+        if earlier is None and not self._has_room(pod.job_uid):
+            return
+        self.pods[pod.key.uid] = _with_job_of(earlier, pod) if earlier else pod
+        self.next_reads[pod.key.uid] = now + BETWEEN_READS
+
+    def forget_pod(self, uid: str) -> None:
+        """Forget a pod that the API server does not have any more."""
+        self.pods.pop(uid, None)
+        self.next_reads.pop(uid, None)
+
+    def _has_room(self, job_uid: str) -> bool:
+        """Return True if another pod of the Job may be remembered."""
+        return sum(pod.job_uid == job_uid for pod in self.pods.values()) < MAXIMUM_PODS
+
     def clear(self, job: str, wait: Wait) -> None:
         """Remove the Job's obstacle in this wait, if there is one."""
         self._obstacles.pop((job, wait), None)
@@ -79,3 +127,8 @@ class RunMemory:
         """Return True if this wait of the Job has reached its limit of tries and time."""
         obstacle = self._obstacles.get((job, wait))
         return obstacle is not None and obstacle.is_final(now)
+
+
+def _with_job_of(earlier: ObservedPod, pod: ObservedPod) -> ObservedPod:
+    """Return the pod with the run, the case and the Job that it had earlier."""
+    return replace(pod, owner=earlier.owner, case=earlier.case, job=earlier.job, job_uid=earlier.job_uid)

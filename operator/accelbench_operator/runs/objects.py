@@ -52,7 +52,7 @@ class RunObjects:
     def observed(self, run: Key, memory: RunMemory | None = None) -> Observed:
         """Return a run's objects, and what this process remembers of the run."""
         jobs: dict[str, ObservedJob] = {}
-        pods: defaultdict[str, tuple[ObservedPod, ...]] = defaultdict(tuple)
+        stored_pods: list[ObservedPod] = []
         results: dict[str, Summary] = {}
         removals: dict[str, Removal] = {}
         for stored in self.store.owned(run.uid):
@@ -67,8 +67,12 @@ class RunObjects:
             elif isinstance(stored, Summary):
                 results[stored.case] = stored
             elif isinstance(stored, ObservedPod):
-                pods[stored.job] += (stored,)
+                stored_pods.append(stored)
         memory = memory or RunMemory()
+        stored_uids = {pod.key.uid for pod in stored_pods}
+        pods: defaultdict[str, tuple[ObservedPod, ...]] = defaultdict(tuple)
+        for pod in memory.with_unseen_pods(stored_pods, {job.key.uid for job in jobs.values()}):
+            pods[pod.job] += (pod,)
         return Observed(
             jobs,
             dict(pods),
@@ -79,6 +83,7 @@ class RunObjects:
             removals=removals,
             own_jobs=memory.own_jobs,
             documents=memory.documents,
+            next_reads={uid: memory.next_reads.get(uid) for uid in memory.pods.keys() - stored_uids},
         )
 
     def has_jobs(self, run: Key) -> bool:
