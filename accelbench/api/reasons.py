@@ -190,11 +190,6 @@ class AttemptReason(Reason):
             "another name"
         ),
     )
-    POD_REFUSED = (
-        "PodRefused",
-        "A LimitRange of the namespace forbids the pod.",
-        "Ask for another amount in spec.podTemplate or in the profile, or have the LimitRange changed",
-    )
     JOB_REFUSED = (
         "JobRefused",
         "The API server refuses the Job.",

@@ -166,18 +166,6 @@ def no_pod() -> Provoked:
     )
 
 
-def forbidden_by_a_limit_range() -> Provoked:
-    world = World()
-    world.go_on()
-    uid = world.cluster.jobs[world.job]["metadata"]["uid"]
-    message = 'pods "x" is forbidden: maximum cpu usage per Container is 500m, but limit is 1'
-    world.cluster.post(event(world, uid, "FailedCreate", message))
-    world.go_on(timedelta(seconds=world.go_on() or 0))
-    since = NOW + DELAY_BEFORE_FIRST_READ
-    says = f"has no pod yet: FailedCreate: {message}. A LimitRange of the namespace forbids that"
-    return Provoked(world, says, Wait.LIMIT_RANGE.default_limit, since)
-
-
 def a_silent_node() -> Provoked:
     world = World()
     world.go_on()
@@ -284,7 +272,6 @@ PROVOKED: Mapping[Wait, Callable[[], Provoked]] = {
     Wait.QUEUE: held_by_a_queue,
     Wait.NO_QUEUE: held_by_nobody,
     Wait.POD: no_pod,
-    Wait.LIMIT_RANGE: forbidden_by_a_limit_range,
     Wait.START: a_silent_node,
     Wait.END_OF_POD: a_pod_that_stays,
     Wait.FIND_POD: no_answer,
@@ -315,6 +302,39 @@ def test_a_wait_speaks_while_it_lasts_and_ends_by_itself_when_the_table_says(wai
         assert (wait.ends_with, world.status.attempts[0].number) == (None, 2)
     else:
         assert world.reason() == wait.ends_with
+
+
+EVENTS = (
+    'pods "x" is forbidden: maximum cpu usage per Container is 500m, but limit is 1',
+    'pods "x" is forbidden: exceeded quota: few',
+    "exec format error",
+    "DeadlineExceeded: Pod was active on the node longer than the specified deadline",
+    "Evicted: preempted, NodeLost, BackoffLimitExceeded",
+)
+
+
+@pytest.mark.parametrize("message", EVENTS)
+@pytest.mark.parametrize("about", ["the Job", "the pod"])
+def test_no_event_that_somebody_posts_ends_a_wait(message: str, about: str) -> None:
+    world = World()
+    world.go_on()
+    job = world.cluster.jobs[world.job]
+    about_uid = job["metadata"]["uid"]
+    if about == "the pod":
+        world.cluster.start_pods()
+        [pod] = world.cluster.pods.values()
+        pod["status"] = {"phase": "Pending"}
+        about_uid = pod["metadata"]["uid"]
+    for reason in ("FailedCreate", "Failed", "Killing", "BackOff"):
+        world.cluster.post(event(world, about_uid, reason, message))
+    for _ in range(3):
+        world.go_on(timedelta(minutes=5))
+    assert message in world.said()
+    assert world.reason() == "Unfinished"
+    end = world.wait()
+    assert end is not None
+    assert end - NOW >= DAY
+    assert world.reason() == "StartDeadlineExceeded"
 
 
 def test_a_retry_waits_twice_as_long_each_time() -> None:

@@ -13,18 +13,12 @@ from accelbench_operator.runs.failure import (
     AttemptFailure,
     Removal,
     node_lost,
-    pod_refused,
     start_deadline_exceeded,
 )
 from accelbench_operator.runs.kueue import QueueReport, explain_suspended, next_read_time
 from accelbench_operator.runs.memory import Obstacle
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, explain_still_running, reporting_pod
-from accelbench_operator.runs.pending import (
-    explain_pending,
-    explain_refused,
-    gives_no_reason,
-    is_forbidden_by_limit_range,
-)
+from accelbench_operator.runs.pending import explain_pending, explain_refused, gives_no_reason
 from accelbench_operator.runs.summary import Summary
 from accelbench_operator.runs.waits import DELAY_BEFORE_FIRST_READ, Wait, next_events_read
 
@@ -211,12 +205,7 @@ def _waiting_state(
     since = (job.started_at or job.created_at) if job else datetime.fromisoformat(attempt.start_time)
     deadline = since + limit
     suspected = start_deadline_exceeded(pending, limit) if now >= deadline else None
-    # More time does not change what a LimitRange forbids, so this wait ends earlier.
-    if wait is Wait.POD and obstacle and is_forbidden_by_limit_range(obstacle.message):
-        earlier_deadline = obstacle.since + Wait.LIMIT_RANGE.default_limit
-        if earlier_deadline < deadline:
-            deadline = earlier_deadline
-            suspected = pod_refused(pending) if now >= deadline else None
+    # Whoever may create Events can forge one, so an Event explains a wait and ends none.
     events = _events_to_read(job, pod, obstacle)
     return AttemptState(phase, deadline, suspected_failure=suspected, pending_reason=pending, events_to_read=events)
 

@@ -82,11 +82,6 @@ def pod_gone(job: ObservedJob, removal: Removal | None = None) -> AttemptFailure
     return _failure(AttemptReason.POD_LOST, message)
 
 
-def pod_refused(pending: str) -> AttemptFailure:
-    """Return the failure of an attempt whose pod a LimitRange forbids."""
-    return _failure(AttemptReason.POD_REFUSED, f"the case's pod cannot be created. {pending}")
-
-
 def job_refused(message: str) -> AttemptFailure:
     """Return the failure of an attempt whose Job the API server refuses."""
     return _failure(AttemptReason.JOB_REFUSED, message)

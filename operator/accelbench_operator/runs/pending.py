@@ -177,11 +177,6 @@ def explain_pending(
     return _explain_pod(pod, profile, script, event_message)
 
 
-def is_forbidden_by_limit_range(event_message: str) -> bool:
-    """Return True if the Event says that a LimitRange forbids the pod, which more time does not change."""
-    return Advice.LIMIT_RANGE.contained_text in event_message
-
-
 def gives_no_reason(pod: ObservedPod) -> bool:
     """Return True if the pod's status does not explain why the pod waits."""
     return not pod.init_state and (not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS)

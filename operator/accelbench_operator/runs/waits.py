@@ -76,12 +76,6 @@ class Wait(Enum):
         _UNTIL_STARTED,
         AttemptReason.START_DEADLINE_EXCEEDED,
     )
-    LIMIT_RANGE = (
-        "a pod that a LimitRange forbids",
-        "",
-        Limit(timedelta(minutes=5)),
-        AttemptReason.POD_REFUSED,
-    )
     START = (
         "a node, an image, a volume, a container",
         "",
