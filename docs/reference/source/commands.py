@@ -14,6 +14,23 @@ CLI = """# The command line
 
 The help of every command. Generated from the code by `python docs/reference/build.py`.
 """
+CHECKS = f"""## Exit codes and checks
+
+`accelbench check` ends with
+- {Exit.SUCCESS:d} if no [check](checks.md) failed. Some may be untested, also `formula` and `parity`. The last line
+  then is "Nothing failed, but not everything could be checked.";
+- {Exit.VARIANT_FAILED:d} if a variant raised an exception or did not finish;
+- {Exit.INVALID_MEASUREMENT:d} if a check failed.
+
+`accelbench run` ends with
+- {Exit.SUCCESS:d} if each comparison has a verdict, which may be `inconclusive`: on both sides no check failed, and
+  `parity` and `non-finite` passed. Other checks may be untested, also `formula`;
+- {Exit.VARIANT_FAILED:d} if a variant raised an exception or did not finish;
+- {Exit.INVALID_MEASUREMENT:d} if a comparison has no verdict: a check failed, or `parity` or `non-finite` is untested.
+
+A script that wants more than code {Exit.SUCCESS:d} reads the outcomes: `accelbench check FILE --output json` has them
+under `variants[].checks[].outcome`, and a result under `certificate.checks[].outcome`.
+"""
 KUBECTL = """# kubectl accelbench
 
 Every command. Generated from the code by `python docs/reference/build.py`. In a terminal:
@@ -22,8 +39,8 @@ Every command. Generated from the code by `python docs/reference/build.py`. In a
 
 
 def cli() -> str:
-    """Write a section for each command with the output of its `--help`."""
-    return "\n\n".join([CLI.rstrip(), *_commands(app, ())]) + "\n"
+    """Write a section for each command with the output of its `--help`, and what exit codes mean for checks."""
+    return "\n\n".join([CLI.rstrip(), *_commands(app, ()), CHECKS])
 
 
 def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
