@@ -155,6 +155,9 @@ class Arithmetic(FactWithFields):
     """Program representation in which they were counted."""
     types: dict[str, FiniteFloat] = {}
     """Floating-point types of its arrays, as `float32`, each with its share of the numbers."""
+    accuracy_limit: str | None = None
+    """What may keep it from being as exact as its arrays' type: scalars of a narrower type, or a loop or branch that
+    depends on numbers, so that it may stop at a tolerance. Empty if nothing does, None if unknown."""
     operations_recorded: Count = 0
     """Operations that autograd recorded for a backward pass."""
     operations_differentiated: Count = 0
@@ -312,6 +315,8 @@ class FormulaRun(FactWithFields):
     """Units after which its outputs were written; None if they were not."""
     types: list[str] = []
     """Types of floating-point numbers in the step."""
+    accuracy_limit: str | None = None
+    """What may keep it from being as exact as float64, as `Arithmetic.accuracy_limit` has it."""
     unable: str | None = None
     """Why it did not run; None if it did."""
 

@@ -61,6 +61,8 @@ class ParityReading(Document):
     """What the numbers show about the mistake, and what to do, for people."""
     reference_frameworks: tuple[str, ...] = ()
     """Frameworks that the reference was computed with."""
+    reference_limit: str | None = None
+    """What may keep the reference from being as exact as float64; empty if nothing does, None if unknown."""
     own_program: str = ""
     """Variant whose own program is the reference, if the workload has none; both then share mistakes."""
     failed_reference: str = ""

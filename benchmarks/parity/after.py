@@ -12,12 +12,14 @@ from accelbench.launch.facts import Facts
 from accelbench.launch.record import LaunchRecord, ParityReading
 from accelbench.validity import formula, parity
 from accelbench.workload import Array, Arrays, NamedArrays
-from accelbench_runner.frameworks.jaxpr_arithmetic import numbers_by_type
+from accelbench_runner.frameworks.jaxpr_arithmetic import accuracy_limit, numbers_by_type
+from accelbench_runner.frameworks.torch_operations import DispatchCounter
 from accelbench_runner.judge.arithmetic import round_arrays
+from accelbench_runner.judge.decisions import reference_limit
 from accelbench_runner.judge.parity import compare
 from accelbench_runner.judge.reference import FORMULA_RUNS, Reference, compute
 from accelbench_runner.judge.reference_program import NumpyProgram, ReferenceProgram
-from benchmarks.parity.program import Function, Program, jax_inputs, run_torch
+from benchmarks.parity.program import Function, Program, jax_inputs, run_jax, run_torch
 
 NAME = "y"
 BASELINE, VARIANT = "pytorch/eager", "jax/jit"
@@ -69,14 +71,38 @@ def numpy_program(program: Program) -> NumpyProgram:
     return NumpyProgram(lambda arrays, _units: {NAME: program.reference(*arrays.batches[0].values())})
 
 
+@dataclass(frozen=True)
+class Float64Run:
+    """Hold a program's output in float64, and what a launch reports of that run.
+
+    Attributes:
+        output: The output.
+        types: Floating-point types in the program.
+        limit: What may keep it from being as exact as float64; empty if nothing does, None if unknown.
+    """
+
+    output: Array
+    types: list[str]
+    limit: str | None
+
+
 class Judge:
     """Judge outputs of a program on the same inputs in one precision."""
 
     def __init__(
-        self, program: ReferenceProgram, inputs: NamedArrays, precision: Precision, own_program: str = ""
+        self,
+        program: ReferenceProgram,
+        inputs: NamedArrays,
+        precision: Precision,
+        limit: str | None,
+        own_program: str = "",
     ) -> None:
-        """Keep the reference's program; it runs when the first output is judged."""
+        """Keep the reference's program; it runs when the first output is judged.
+
+        `limit` is what may keep it from being as exact as float64, as in `Float64Run`.
+        """
         self._program, self._precision, self._own_program = program, precision, own_program
+        self._limit = limit
         self._inputs = Arrays(state={}, batches=(inputs,))
         self._case = Case(
             name="all",
@@ -108,15 +134,16 @@ class Judge:
     def read_formula(self, output: Array) -> ParityReading:
         """Compare a program's output in float64."""
         with np.errstate(all="ignore"):
-            return compare({NAME: output}, self._reference_in_float64, 1)
+            reading = compare({NAME: output}, self._reference_in_float64, 1)
+        return reading.model_copy(update={"reference_limit": self._limit})
 
-    def judge(self, output: Array, formula_reading: ParityReading, types: list[str]) -> Judgement:
+    def judge(self, output: Array, formula_reading: ParityReading, run: Float64Run) -> Judgement:
         """Judge an output by the checks `parity` and `formula`.
 
         Args:
             output: The output in the policy's precision.
             formula_reading: Comparison of the program's output in float64.
-            types: Floating-point types in the program in float64.
+            run: The program's run in float64.
         """
         with np.errstate(all="ignore"):
             reading = compare({NAME: output}, self.reference, 1)
@@ -125,7 +152,7 @@ class Judge:
             round=1,
             position=0,
             wall_seconds=1.0,
-            facts=Facts.parse({"formula": {"units": 1, "types": types}}),
+            facts=Facts.parse({"formula": {"units": 1, "types": run.types, "accuracyLimit": run.limit}}),
             parity=reading.model_copy(update={"formula": formula_reading}),
         )
         found = parity.CHECK.evaluate(self._case, launch)
@@ -138,7 +165,23 @@ class Judge:
         )
 
 
-def types_of(function: Function, inputs: NamedArrays) -> list[str]:
-    """Return the floating-point types in a JAX program that gets float64, as a launch reports them."""
+def run_jax_in_float64(function: Function, inputs: NamedArrays) -> Float64Run:
+    """Run a JAX program in float64, and describe it as a launch does."""
     with jax.enable_x64(True):
-        return sorted(numbers_by_type(jax.make_jaxpr(function)(*jax_inputs(inputs, "float64")).jaxpr))
+        jaxpr = jax.make_jaxpr(function)(*jax_inputs(inputs, "float64")).jaxpr
+    output = run_jax(function, inputs, "float64")
+    return Float64Run(output, sorted(numbers_by_type(jaxpr)), accuracy_limit(jaxpr))
+
+
+def run_torch_in_float64(function: Function, inputs: NamedArrays) -> Float64Run:
+    """Run a PyTorch program in float64, and describe it as a launch does."""
+    with DispatchCounter() as counter:
+        output = run_torch(function, inputs, "float64")
+    total = counter.total()
+    return Float64Run(output, sorted(total.types), total.accuracy_limit)
+
+
+def limit_of_reference(program: Program, inputs: NamedArrays) -> str | None:
+    """Return what may keep the program's `reference()` from being as exact as float64."""
+    start = Arrays(state={}, batches=(inputs,))
+    return reference_limit(lambda arrays: numpy_program(program).exact(arrays, 1), start)

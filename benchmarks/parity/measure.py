@@ -13,7 +13,17 @@ from accelbench.api.case import Precision
 from accelbench.workload import Array, NamedArrays
 from accelbench_runner.judge.arithmetic import round_array
 from benchmarks.parity import before
-from benchmarks.parity.after import BASELINE, BaselinesProgram, Judge, Judgement, numpy_program, types_of
+from benchmarks.parity.after import (
+    BASELINE,
+    BaselinesProgram,
+    Float64Run,
+    Judge,
+    Judgement,
+    limit_of_reference,
+    numpy_program,
+    run_jax_in_float64,
+    run_torch_in_float64,
+)
 from benchmarks.parity.errors import inject
 from benchmarks.parity.program import FORMS, Program, run_form, run_jax
 
@@ -100,8 +110,9 @@ class Judges:
     def __init__(self, program: Program, inputs: NamedArrays, precision: Precision, seed: int) -> None:
         """Run the references."""
         rounded = {name: round_array(array, precision) for name, array in inputs.items()}
-        self._now = Judge(numpy_program(program), inputs, precision)
-        self._own = Judge(BaselinesProgram(program), inputs, precision, own_program=BASELINE)
+        own_limit = run_torch_in_float64(program.torch, inputs).limit
+        self._now = Judge(numpy_program(program), inputs, precision, limit_of_reference(program, inputs))
+        self._own = Judge(BaselinesProgram(program), inputs, precision, own_limit, own_program=BASELINE)
         self._before, before_seconds = _timed(
             lambda: before.compute(lambda arrays: program.reference(*arrays.values()), rounded, precision)
         )
@@ -118,23 +129,20 @@ class Judges:
             own_runs=self._own.runs,
         )
 
-    def judge_all(
-        self, outputs: Sequence[tuple[Output, Array]], in_float64: Array, types: Sequence[str] = ("float64",)
-    ) -> list[Row]:
+    def judge_all(self, outputs: Sequence[tuple[Output, Array]], in_float64: Float64Run) -> list[Row]:
         """Judge outputs of one program.
 
         Args:
             outputs: The outputs, and what they are.
-            in_float64: The program's output in float64.
-            types: Floating-point types in the program in float64.
+            in_float64: The program's run in float64.
         """
-        formula, own_formula = self._now.read_formula(in_float64), self._own.read_formula(in_float64)
+        formula, own_formula = self._now.read_formula(in_float64.output), self._own.read_formula(in_float64.output)
         return [
             Row(
                 output=output,
                 before=self._before.refuses(value),
-                now=self._now.judge(value, formula, list(types)),
-                own=self._own.judge(value, own_formula, list(types)),
+                now=self._now.judge(value, formula, in_float64),
+                own=self._own.judge(value, own_formula, in_float64),
             )
             for output, value in outputs
         ]
@@ -155,12 +163,13 @@ def measure(program: Program, precision: Precision, seed: int) -> tuple[list[Row
             (describe("injected", form, wrong.reach, wrong.size), wrong.output)
             for wrong in inject(right[form], precision, rng)
         ]
-        rows += judges.judge_all(outputs, run_form(program, form, inputs, "float64"))
+        run = run_jax_in_float64(program.jax, inputs) if form == "jax" else run_torch_in_float64(program.torch, inputs)
+        rows += judges.judge_all(outputs, run)
     for fault in program.faults:
         value = run_jax(fault.run, rounded, precision)
         unchanged = bool(np.array_equal(value, right["jax"]))
         output = describe("written", fault.name, fault.reach, unchanged=unchanged)
-        rows += judges.judge_all([(output, value)], run_jax(fault.run, inputs, "float64"), types_of(fault.run, inputs))
+        rows += judges.judge_all([(output, value)], run_jax_in_float64(fault.run, inputs))
     return rows, judges.cost
 
 

@@ -16,6 +16,10 @@ def in_float64(ratio: float, **fields: Any) -> ParityReading:
     return ParityReading(units=2, finite=True, worst_ratio=ratio, worst_array="x", detail="x[0] differs", **fields)
 
 
+EXACT = {"accuracyLimit": ""}
+"""Facts of a program that computes with float64 numbers alone, and always runs the same operations."""
+
+
 def in_precision(precision: Precision) -> Case:
     case = a_case()
     return case.model_copy(update={"measurement": case.measurement.model_copy(update={"precision": precision})})
@@ -31,7 +35,11 @@ def outcome(launch: LaunchRecord, precision: Precision = "float32") -> tuple[Che
     [
         (in_float64(0.5), {}, "passed", "agrees"),
         (in_float64(60), {}, "passed", "agrees"),
-        (in_float64(1e6), {}, "untested", "no more than roundings of float32"),
+        (in_float64(1e6), {}, "untested", "whether it stops at a tolerance is unknown"),
+        (in_float64(1e6), EXACT, "untested", "whether the reference stops at a tolerance is unknown"),
+        (in_float64(1e6, reference_limit="it stops"), EXACT, "untested", "and it stops; x[0] differs"),
+        (in_float64(1e6, reference_limit=""), {"accuracyLimit": "it stops"}, "untested", "and it stops; x[0] differs"),
+        (in_float64(1e6, reference_limit=""), EXACT, "failed", "let the reference take the same steps"),
         (in_float64(1e9), {}, "failed", "something else than the reference: x[0] differs, 1,000,000,000 times"),
         (in_float64(MISMATCH), {}, "failed", "something else than the reference: x[0] differs"),
         (in_float64(1e9), {"types": ["float32", "float64"]}, "untested", "computes in float32 although"),
@@ -50,6 +58,16 @@ def test_a_program_in_float64_is_judged(
     )
     found, text = outcome(launch)
     assert (found, words in text) == (expected, True), text
+
+
+def test_arrays_that_are_no_inputs_were_rounded_and_excuse_a_small_error() -> None:
+    launch = a_launch(
+        facts={"formula": {"units": 2, "types": ["float64"], **EXACT}, "dependence": {"captured": ["w (8,) float32"]}},
+        parity=GOOD_PARITY.model_copy(update={"formula": in_float64(1e6, reference_limit="")}),
+    )
+    found, text = outcome(launch)
+    assert found == "untested"
+    assert text.endswith("that are not its inputs, rounded to the requested precision: w (8,) float32; x[0] differs")
 
 
 def test_a_launch_that_did_not_run_in_float64_leaves_the_formula_untested() -> None:

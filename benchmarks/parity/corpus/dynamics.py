@@ -10,6 +10,8 @@ from benchmarks.parity.program import FLOAT32, Fault, Program, normal, uniform
 
 DECAY = 0.999
 LORENZ_STEPS = 12
+FORCED_STEPS = 20
+FORCED_STEP = 2e-4
 HEAT_STEPS = 200
 HEAT_RATE = 0.2
 NOISE = 0.1
@@ -68,6 +70,22 @@ def _lorenz_jax(state, steps=LORENZ_STEPS, step=0.02):
 def _lorenz_torch(state):
     for _ in range(LORENZ_STEPS):
         state = _runge_kutta(lambda state: _lorenz(torch, state), state, 0.02)
+    return state
+
+
+def _forced(library, state, time):
+    position, velocity = state
+    return library.stack([velocity, library.cos(2 * time) - position])
+
+
+def _forced_steps(library, state, time, last=1.0):
+    for _ in range(FORCED_STEPS):
+        first = _forced(library, state, time)
+        second = _forced(library, state + FORCED_STEP / 2 * first, time + FORCED_STEP / 2)
+        third = _forced(library, state + FORCED_STEP / 2 * second, time + FORCED_STEP / 2)
+        fourth = _forced(library, state + FORCED_STEP * third, time + last * FORCED_STEP)
+        state = state + FORCED_STEP / 6 * (first + 2 * second + 2 * third + fourth)
+        time = time + FORCED_STEP
     return state
 
 
@@ -216,6 +234,15 @@ PROGRAMS = (
             Fault("11 steps", "all", lambda state: _lorenz_jax(state, LORENZ_STEPS - 1)),
             Fault("step 0.02001 for 0.02", "all", lambda state: _lorenz_jax(state, step=0.02001)),
         ),
+        precisions=FLOAT32,
+    ),
+    Program(
+        "Runge-Kutta, a forced oscillator",
+        {"state": normal(2, 400), "time": uniform(0, 3, 400)},
+        lambda state, time: _forced_steps(np, state, time),
+        lambda state, time: _forced_steps(jnp, state, time),
+        lambda state, time: _forced_steps(torch, state, time),
+        (Fault("the fourth slope half a step early", "all", lambda state, time: _forced_steps(jnp, state, time, 0.5)),),
         precisions=FLOAT32,
     ),
     Program(

@@ -7,11 +7,12 @@ import torch
 from scipy import special
 from torch.nn import functional
 
-from benchmarks.parity.program import WITHOUT_FLOAT16, Fault, Program, normal, uniform
+from benchmarks.parity.program import FLOAT32, WITHOUT_FLOAT16, Fault, Program, normal, uniform
 
 KNOTS = 64
 STEP = 0.125
 RARE = -9.3
+LAST_CHANGE = 1e-4
 
 
 def _lerp_numpy(x, table):
@@ -57,7 +58,40 @@ def _huber_jax(x, y, delta=1.0):
     return inner * (error - 0.5 * inner)
 
 
+def _cube_root_jax(x):
+    def step(carried):
+        root, _ = carried
+        change = (root - x / root**2) / 3
+        return root - change, jnp.max(jnp.abs(change))
+
+    return jax.lax.while_loop(lambda carried: carried[1] > LAST_CHANGE, step, (x, jnp.ones((), x.dtype)))[0]
+
+
+def _cube_root_torch(x):
+    root, largest_change = x, 1.0
+    while largest_change > LAST_CHANGE:
+        change = (root - x / root**2) / 3
+        root, largest_change = root - change, change.abs().max()
+    return root
+
+
 PROGRAMS = (
+    Program(
+        "cube root, to a tolerance",
+        {"x": uniform(1, 8, 5_000)},
+        np.cbrt,
+        _cube_root_jax,
+        _cube_root_torch,
+        precisions=FLOAT32,
+    ),
+    Program(
+        "constants in float32",
+        {"x": normal(5_000)},
+        lambda x: np.tanh(0.1 * x + 0.3),
+        lambda x: jnp.tanh(jnp.float32(0.1) * x + jnp.float32(0.3)),
+        lambda x: torch.tanh(torch.tensor(0.1) * x + torch.tensor(0.3)),
+        precisions=FLOAT32,
+    ),
     Program(
         "exp, wide",
         {"x": normal(5_000, scale=4)},

@@ -167,13 +167,13 @@ def _adam_numpy(x, y, a, b):
     return a
 
 
-def _adam_jax(x, y, a, b, epsilon=1e-8):
+def _adam_jax(x, y, a, b, epsilon=1e-8, inner=0.0):
     mean = square = jnp.zeros_like(a)
     for step in range(1, STEPS + 1):
         gradient = jax.grad(lambda weights: _loss_jax((weights, b), x, y))(a)
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.999 * square + 0.001 * gradient**2
-        a = a - 0.01 * (mean / (1 - 0.9**step)) / (jnp.sqrt(square / (1 - 0.999**step)) + epsilon)
+        a = a - 0.01 * (mean / (1 - 0.9**step)) / (jnp.sqrt(square / (1 - 0.999**step) + inner) + epsilon)
     return a
 
 
@@ -287,7 +287,11 @@ PROGRAMS = (
         _adam_numpy,
         _adam_jax,
         _adam_torch,
-        (Fault("epsilon 1e-6 for 1e-8", "all", lambda x, y, a, b: _adam_jax(x, y, a, b, 1e-6)),),
+        (
+            Fault("epsilon 1e-6 for 1e-8", "all", lambda x, y, a, b: _adam_jax(x, y, a, b, 1e-6)),
+            Fault("epsilon 1e-8 inside the root", "all", lambda x, y, a, b: _adam_jax(x, y, a, b, 0.0, 1e-8)),
+            Fault("epsilon 1e-16 inside the root", "all", lambda x, y, a, b: _adam_jax(x, y, a, b, 0.0, 1e-16)),
+        ),
         precisions=("float32", "bfloat16"),
     ),
     Program(

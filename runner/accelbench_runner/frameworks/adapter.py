@@ -1,5 +1,6 @@
 """Define what a launch needs from a framework: execution, accounting and, where it has any, targets."""
 
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -232,6 +233,24 @@ class Execution(ABC):
     def autograd_required(self) -> AbstractContextManager[None]:
         """Return a context that raises AutogradNeededError if code in it differentiates while autograd is off."""
         return nullcontext()
+
+
+DECIDING_LOOP = "its numbers decide on a loop or a branch, so that it may stop at a tolerance"
+NARROW_NUMBERS = "it computes with numbers that were rounded to {}"
+"""Values of `Arithmetic.accuracy_limit`; `{}` is for a type."""
+
+
+ROUNDED_BITS = 16
+"""Number of significant bits above which a fraction that float32 can hold was rounded to it. Others, such as 0.375, are
+meant as they are; a number that nobody rounded, such as 0.1, fits into float32 once in half a billion times."""
+
+
+def is_rounded_to_float32(number: float) -> bool:
+    """Return True for a fraction with so many significant bits, all within those of float32, that it was rounded."""
+    if not math.isfinite(number) or number == round(number):
+        return False
+    mantissa, _ = math.frexp(number)
+    return (mantissa * 2**24).is_integer() and not (mantissa * 2**ROUNDED_BITS).is_integer()
 
 
 def shares_by_type(counts: Mapping[str, float]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from accelbench_runner.frameworks.adapter import (
     seconds_by_part,
     shares_by_type,
 )
-from accelbench_runner.frameworks.jaxpr_arithmetic import has_callback, numbers_by_type
+from accelbench_runner.frameworks.jaxpr_arithmetic import accuracy_limit, has_callback, numbers_by_type
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.frameworks.xla_operations import count_hlo, count_jaxpr, count_kernels, count_stablehlo
 
@@ -126,7 +126,13 @@ class JaxAccounting(Accounting):
                 return Arithmetic(types=types)  # the callback's operations are unknown
             run = try_call(lambda: xla_arithmetic.count_hlo(self._compiled.executable.as_text()))
             written_fields = asdict(_count_written(jaxpr))
-            return Arithmetic(**written_fields, run=run, source="the optimised HLO", types=types)
+            return Arithmetic(
+                **written_fields,
+                run=run,
+                source="the optimised HLO",
+                types=types,
+                accuracy_limit=try_call(lambda: accuracy_limit(jaxpr)),
+            )
         if not self._compiled.op_by_op:
             return Arithmetic()  # the author compiles parts of the program
         jaxpr = try_call(lambda: _trace(work))
@@ -135,7 +141,13 @@ class JaxAccounting(Accounting):
         written = _count_written(jaxpr).written
         types = shares_by_type(numbers_by_type(jaxpr))
         # Operations that JAX dispatches one by one are not optimised, so as many run as are written.
-        return Arithmetic(written=written, run=written, source="the operations dispatched", types=types)
+        return Arithmetic(
+            written=written,
+            run=written,
+            source="the operations dispatched",
+            types=types,
+            accuracy_limit=try_call(lambda: accuracy_limit(jaxpr)),
+        )
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """Make the call, and count by name the jitted functions that JAX runs."""

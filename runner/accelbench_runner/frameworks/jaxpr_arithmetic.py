@@ -2,10 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from accelbench_runner.frameworks import library_operations
+from accelbench_runner.frameworks.adapter import DECIDING_LOOP, NARROW_NUMBERS, is_rounded_to_float32
 from accelbench_runner.frameworks.xla_operations import executed_jaxprs
 
 ELEMENTWISE = {
@@ -90,12 +93,51 @@ def _is_complex(aval: Any) -> bool:
     return "complex" in str(getattr(aval, "dtype", ""))
 
 
+def _bytes_of_part(aval: Any) -> int:
+    """Return the bytes of a real number, or of a part of a complex one."""
+    itemsize: int = aval.dtype.itemsize
+    return itemsize // 2 if _is_complex(aval) else itemsize
+
+
 def has_callback(jaxpr: Any) -> bool:
     """Return True if a jaxpr, or one that it calls, contains a callback into Python."""
     return any(
         equation.primitive.name in CALLBACKS or any(map(has_callback, executed_jaxprs(equation)))
         for equation in jaxpr.eqns
     )
+
+
+def accuracy_limit(jaxpr: Any) -> str | None:
+    """Return what may keep a program from being as exact as its arrays' type, as `Arithmetic.accuracy_limit` has it."""
+    if has_callback(jaxpr):
+        return None
+    return next(filter(None, map(_limit_of_equation, _all_equations(jaxpr))), "")
+
+
+def _all_equations(jaxpr: Any) -> Iterator[Any]:
+    """Yield the equations of a jaxpr, and of those that it calls."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for called_jaxpr in executed_jaxprs(equation):
+            yield from _all_equations(called_jaxpr)
+
+
+def _limit_of_equation(equation: Any) -> str:
+    """Return how one equation may limit a program's accuracy; empty if it does not."""
+    for variable in equation.invars:  # a constant has its value
+        is_number = hasattr(variable, "val") and np.ndim(variable.val) == 0 and "float" in str(variable.aval.dtype)
+        if is_number and is_rounded_to_float32(float(np.asarray(variable.val))):
+            return NARROW_NUMBERS.format("float32")
+    match equation.primitive.name:
+        case "while":
+            return DECIDING_LOOP
+        case "cond" if not equation.params.get("branches_platforms"):  # these depend on the platform, not on data
+            return DECIDING_LOOP
+        case "convert_element_type":
+            operand, result = equation.invars[0].aval, equation.outvars[0].aval
+            if is_float(operand) and is_float(result) and _bytes_of_part(operand) < _bytes_of_part(result):
+                return NARROW_NUMBERS.format(operand.dtype)
+    return ""
 
 
 def numbers_by_type(jaxpr: Any) -> Counter[str]:

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from accelbench.launch.facts import Arithmetic
 from accelbench_runner.frameworks import library_operations
-from accelbench_runner.frameworks.adapter import shares_by_type
+from accelbench_runner.frameworks.adapter import DECIDING_LOOP, NARROW_NUMBERS, is_rounded_to_float32, shares_by_type
 
 PRODUCTS = {
     **dict.fromkeys(("mm", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_", "addmv", "addmv_", "dot", "vdot"), 1),
@@ -212,6 +212,31 @@ def _numbers_by_type(values: Any) -> Counter[str]:
     return numbers
 
 
+INEXACT = frozenset({"aten::polygamma"} | {f"aten::special_bessel_{name}" for name in ("j0", "j1", "y0", "y1")})
+"""Operations that PyTorch 2.15 computes with relative errors of 5e-10 to 4e-8 in float64 on a CPU. Of 46 functions of
+JAX and PyTorch, all others were within 5e-14 of SciPy's."""
+
+
+def _limit_of(operation: Any, arguments: Sequence[Any], result: Any) -> str:
+    """Return how one operation that has run may limit a program's accuracy; empty if it does not."""
+    leaves = tree_leaves(arguments)
+    if any(isinstance(leaf, float) and is_rounded_to_float32(leaf) for leaf in leaves):
+        return NARROW_NUMBERS.format("float32")
+    operands = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    if operation is torch.ops.aten._local_scalar_dense.default:  # noqa: SLF001 - Python reads a number, as `if` does
+        # Optimizers read the number of their steps, which decides nothing.
+        is_decision = isinstance(result, bool) or (isinstance(result, float) and not result.is_integer())
+        return DECIDING_LOOP if is_decision else ""
+    if operation.name().partition(".")[0] in INEXACT:
+        return f"{operation} of PyTorch is hardly more exact in float64 than in float32"
+    results = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
+    widest = max((leaf.dtype.itemsize for leaf in results), default=0)
+    for operand in operands:
+        if operand.is_floating_point() and operand.dtype.itemsize < widest:
+            return NARROW_NUMBERS.format(str(operand.dtype).removeprefix("torch."))
+    return ""
+
+
 class TransformWatch(TorchFunctionMode):  # type: ignore[misc]
     """Watch whether code inside this context differentiates by a function transform, such as `torch.func.grad`."""
 
@@ -246,6 +271,8 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
         self.operations = 0.0
         self.numbers: Counter[str] = Counter()
         """Numbers in operands and results, by floating-point type."""
+        self.accuracy_limit = ""
+        """What may keep the program from being as exact as its arrays' type, as `Arithmetic.accuracy_limit` has it."""
         self._formulas = flop_formulas()
 
     @classmethod
@@ -272,6 +299,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
         """Add the floating-point operations of an ATen operation that has run, and its tensors' elements by type."""
         self.numbers += _numbers_by_type((arguments, result))
+        self.accuracy_limit = self.accuracy_limit or _limit_of(operation, arguments, result)
         self.operations += count_operations(operation, arguments, keywords, result)
 
     def total(self) -> Arithmetic:
@@ -281,6 +309,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
             run=self.operations,  # operations that are dispatched one by one are not optimised
             source="the operations dispatched",
             types=shares_by_type(self.numbers),
+            accuracy_limit=self.accuracy_limit,
         )
 
 

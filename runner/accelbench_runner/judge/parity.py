@@ -7,13 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from accelbench import figures
+from accelbench import catalogue, figures
+from accelbench.api.case import Case
 from accelbench.catalogue import script
-from accelbench.launch.fact import Unreadable
+from accelbench.catalogue.workload_checks import call_reference
+from accelbench.launch.fact import Unreadable, value_or_none
 from accelbench.launch.record import CANONICAL, MISMATCH, LaunchRecord, ParityReading, UnseenReading
+from accelbench.validity import formula
 from accelbench.workload import NamedArrays
 from accelbench_runner.judge.arithmetic import EPSILON, root_mean_square
 from accelbench_runner.judge.comparison import compare_array
+from accelbench_runner.judge.decisions import reference_limit
 from accelbench_runner.judge.expected import Expected
 from accelbench_runner.judge.explanation import explain
 from accelbench_runner.judge.layout import describe_layout, mismatch, read_outputs
@@ -25,6 +29,7 @@ from accelbench_runner.judge.reference import (
     Reference,
     reference_for,
 )
+from accelbench_runner.judge.reference_program import start_arrays
 from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.outputs import FORMULA, UNSEEN
 
@@ -60,8 +65,8 @@ def _read_launch(request: JudgeRequest, launch: LaunchRecord, directory: Path) -
     if reading.failed_reference:  # then other runs of the reference show nothing either
         unseen = UnseenReading(reading=reading, changes=True)
         return reading.model_copy(update={"formula": reading, "unseen": unseen})
-    formula = _read_formula(request, launch, directory)
-    return reading.model_copy(update={"formula": formula, "unseen": compare_unseen(request, launch, directory)})
+    in_float64 = _read_formula(request, launch, directory)
+    return reading.model_copy(update={"formula": in_float64, "unseen": compare_unseen(request, launch, directory)})
 
 
 def _read_outputs_of(request: JudgeRequest, outputs: NamedArrays, units: int) -> ParityReading:
@@ -184,9 +189,26 @@ def compare_in_float64(request: JudgeRequest, launch: LaunchRecord, outputs: Pat
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
         return without_reference(case, request.launches, run.units, error)
     try:
-        return _compare_and_explain(request, read_outputs(outputs, FORMULA), reference, run.units)
+        reading = _compare_and_explain(request, read_outputs(outputs, FORMULA), reference, run.units)
+        is_unclear = formula.MAXIMUM_RATIO < reading.worst_ratio <= formula.UNCLEAR_RATIO
+        limit = _limit_of_reference(case, request.launches, run.units) if is_unclear else None
+        return reading.model_copy(update={"reference_limit": limit})
     except Exception as error:  # noqa: BLE001 - a launch may write any file, or none
         return mismatch(run.units, f"cannot be compared: {script.format_error(error)}")
+
+
+def _limit_of_reference(case: Case, launches: Sequence[LaunchRecord], units: int) -> str | None:
+    """Return what may keep the reference from being as exact as float64; empty if nothing does, None if unknown.
+
+    Of a baseline's own program, its launch has reported it.
+    """
+    workload = catalogue.find(case.workload)
+    if workload.has_reference():
+        parameters = catalogue.parse_parameters(workload, case.parameters)
+        start = start_arrays(case, workload, parameters, unseen_seed=None)
+        return reference_limit(lambda arrays: call_reference(workload, parameters, arrays, units), start)
+    runs = (value_or_none(launch.facts.formula) for launch in launches if launch.variant == case.baseline)
+    return next((run.accuracy_limit for run in runs if run is not None and run.unable is None), None)
 
 
 def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:

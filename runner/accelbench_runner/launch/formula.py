@@ -51,7 +51,8 @@ class Formula:
             outputs = export_numbers(adapter, program.export, exported)
             save(self.directory / FORMULA, outputs)
             del state, out, exported, outputs  # frees memory for `arithmetic`, which may make a call
-            return FormulaRun(units=units, types=sorted(adapter.accounting.arithmetic(work).types))
+            arithmetic = adapter.accounting.arithmetic(work)
+            return FormulaRun(units=units, types=sorted(arithmetic.types), accuracy_limit=arithmetic.accuracy_limit)
         except workload_checks.ERRORS as error:
             description, advice = workload_checks.describe(error), adapter.advise(error)
             return FormulaRun(unable=f"{description}; {advice}" if advice else description)
