@@ -5,6 +5,8 @@ import time
 from time import clock_gettime, perf_counter, sleep
 from typing import Protocol
 
+SPIN_SECONDS = 0.001
+"""Seconds before a moment at which a wait for it stops sleeping: Linux wakes an idle process sooner than that."""
 RAW = getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC)
 
 
@@ -21,6 +23,10 @@ class Clock(Protocol):
 
     def pause(self, seconds: float) -> None:
         """Wait for at least this many seconds."""
+        ...
+
+    def wait_until(self, moment: float) -> None:
+        """Wait until `seconds` returns at least `moment`; return at once if it already does."""
         ...
 
 
@@ -44,6 +50,15 @@ class MonotonicClock:
     def pause(seconds: float) -> None:
         """Sleep for at least this many seconds."""
         sleep(seconds)
+
+    @staticmethod
+    def wait_until(moment: float) -> None:
+        """Sleep until shortly before the moment, and then read the clock again and again, as sleeping wakes late."""
+        seconds_to_sleep = moment - perf_counter() - SPIN_SECONDS
+        if seconds_to_sleep > 0:
+            sleep(seconds_to_sleep)
+        while perf_counter() < moment:
+            pass
 
 
 class ClockDrift:

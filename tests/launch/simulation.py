@@ -14,6 +14,7 @@ class Simulated:
     """Seconds of each call in turn; the last number repeats."""
     synchronise_seconds: float = 0.0
     read_seconds: float = 0.0
+    wakes_late_seconds: float = 0.0
     units: int = 1
     now: float = 100.0
     calls: int = 0
@@ -33,6 +34,10 @@ class Simulated:
 
     def pause(self, seconds: float) -> None:
         self.now += seconds
+
+    def wait_until(self, moment: float) -> None:
+        if self.now < moment:
+            self.now = moment + self.wakes_late_seconds
 
     def work(self) -> Work:
         return Work(

@@ -1,0 +1,71 @@
+"""Serve requests in an open loop: they arrive by a schedule, whether or not the requests before them are finished.
+
+One program serves them one after the other, in their order, as a server with one worker does. In a closed loop the next
+request would wait for the answer to the last one, so that a long pause would be seen by one request alone ("coordinated
+omission"). Here each request that arrives during the pause waits too, and its response contains the wait.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench_runner.clock import Clock
+from accelbench_runner.frameworks.work import Work
+
+
+@dataclass(frozen=True)
+class Request:
+    """Hold the times of one request, by the launch's clock."""
+
+    arrived: float
+    """When the schedule lets it arrive, which depends on no other request."""
+    ready: float
+    """When it could begin: at its arrival, or at the end of the request before it."""
+    began: float
+    ended: float
+
+    @property
+    def response_seconds(self) -> float:
+        """Return the seconds from its arrival to its end."""
+        return self.ended - self.arrived
+
+    @property
+    def service_seconds(self) -> float:
+        """Return the seconds from its beginning to its end."""
+        return self.ended - self.began
+
+    @property
+    def late_seconds(self) -> float:
+        """Return how late it began, because this process woke up late."""
+        return self.began - self.ready
+
+
+def serve(work: Work, arrivals: Sequence[float], clock: Clock, inspect: Callable[[Any], None]) -> tuple[Request, ...]:
+    """Make a call for each request, as soon as it has arrived and the one before it has ended.
+
+    Args:
+        work: The call. Its first state is fresh, and each request gets the state that the one before it returned.
+        arrivals: Seconds after the start at which requests arrive, in order.
+        clock: The clock to wait by and to time with.
+        inspect: Called with the last call's result, after the last request.
+
+    Returns:
+        The requests, in order.
+    """
+    state = work.fresh()
+    work.synchronise(state)
+    out: Any = None
+    call, batches, synchronise = work.call, work.batches, work.synchronise
+    requests: list[Request] = []
+    ended = started = clock.seconds()
+    for arrival in arrivals:
+        arrived = started + arrival
+        clock.wait_until(arrived)
+        ready = max(arrived, ended)
+        began = clock.seconds()
+        state, out = call(state, batches)
+        synchronise((state, out))
+        ended = clock.seconds()
+        requests.append(Request(arrived, ready, began, ended))
+    inspect((state, out))
+    return tuple(requests)
