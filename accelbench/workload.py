@@ -22,11 +22,12 @@ Array: TypeAlias = "ndarray[Any, Any]"
 """NumPy array."""
 NamedArrays: TypeAlias = Mapping[str, Array]
 """NumPy arrays by name."""
-ProtocolName = Literal["steady", "latency", "episode", "observe"]
+ProtocolName = Literal["steady", "latency", "arrivals", "episode", "observe"]
 """How steps are measured.
 
-`steady`: blocks of many calls. `latency`: call by call. `episode`: one ordered pass, from the first call to the last.
-`observe`: a few calls whose results are recorded, without timing.
+`steady`: blocks of many calls. `latency`: call by call. `arrivals`: requests that arrive at times of their own, which
+only a run can ask for, as it knows the rate. `episode`: one ordered pass, from the first call to the last. `observe`: a
+few calls whose results are recorded, without timing.
 """
 
 

@@ -39,6 +39,24 @@ class CaseVariant(Document):
     environment: Line | None = Field(default=None, description="The environment that it runs in; none: accelbench's.")
 
 
+class Arrivals(Document):
+    """Define when requests arrive: at the same times for every variant of a round, however fast it serves them."""
+
+    rate_per_second: int = Field(
+        ge=1, le=10_000, description="Mean requests in a second: the same for all variants, so that they have one load."
+    )
+    process: Literal["poisson", "constant"] = Field(
+        default="poisson",
+        description="poisson: independent requests, at random intervals. constant: at equal intervals.",
+    )
+    requests: int = Field(default=1000, ge=100, le=10_000, description="Requests in a launch.")
+
+    @property
+    def seconds(self) -> float:
+        """Return about how long the requests of one launch take to arrive."""
+        return self.requests / self.rate_per_second
+
+
 class MeasurementSettings(Document):
     """Hold the settings that a run passes on to each of its cases unchanged."""
 
@@ -47,10 +65,12 @@ class MeasurementSettings(Document):
         description="The same arithmetic for every variant; or default: arrays in float32, and products as each "
         "framework computes them by default, which on NVIDIA GPUs is not the same arithmetic.",
     )
-    protocol: Literal["steady", "latency"] | None = Field(
+    protocol: Literal["steady", "latency", "arrivals"] | None = Field(
         default=None,
-        description="steady: blocks of many calls. latency: call by call, p50 and p99. Default: the workload's own.",
+        description="steady: blocks of many calls. latency: call by call, p50 and p99. arrivals: requests that arrive "
+        "at times of their own and may have to wait, p50 and p99 of their response. Default: the workload's own.",
     )
+    arrivals: Arrivals | None = Field(default=None, description="When requests arrive; for the protocol arrivals only.")
     seed: int = Field(default=0, ge=0, le=2**31 - 1, description="Seed of the input data and of the rounds' order.")
     accept_noise: bool = Field(
         default=False,

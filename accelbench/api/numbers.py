@@ -127,6 +127,53 @@ class Numbers(Document):
             checked_by="recompiled",
         ),
     ] = None
+    p99_seconds: Annotated[
+        Decimal,
+        Number(
+            "Seconds that 1 % of the calls exceeded, or of the requests from arrival to answer: the geometric mean "
+            "over launches, with protocol latency or arrivals.",
+            unit="s",
+            timed=True,
+            metric="accelbench_step_p99_seconds",
+        ),
+    ] = None
+    requests_per_second: Annotated[
+        Count,
+        Number(
+            "Mean rate at which requests arrive, the same for all variants; with the protocol arrivals.",
+            metric="accelbench_requests_per_second",
+        ),
+    ] = None
+    utilisation: Annotated[
+        Decimal,
+        Number(
+            "Share of the time in which requests are served: their rate times the mean service, the median over "
+            "launches. Close to 1 the queue grows without end; with the protocol arrivals.",
+            unit="share",
+            timed=True,
+            metric="accelbench_request_utilisation_ratio",
+        ),
+    ] = None
+    service_seconds: Annotated[
+        Decimal,
+        Number(
+            "Seconds in which a request is served, without its wait for earlier ones: the median over requests and "
+            "the geometric mean over launches; with the protocol arrivals.",
+            unit="s",
+            timed=True,
+            metric="accelbench_request_service_seconds",
+        ),
+    ] = None
+    service_p99_seconds: Annotated[
+        Decimal,
+        Number(
+            "Seconds of service that 1 % of the requests exceeded, the geometric mean over launches. What a closed "
+            "loop shows in place of the response; with the protocol arrivals.",
+            unit="s",
+            timed=True,
+            metric="accelbench_request_service_p99_seconds",
+        ),
+    ] = None
     device_joules_per_unit: Annotated[
         Decimal,
         Number(

@@ -120,7 +120,7 @@ class LaunchSummary(Document):
     blocks: int = Field(description="How many blocks were timed.")
     units_per_block: int = Field(description="Units of work in a block.")
     p99_seconds: TimeString | None = Field(
-        default=None, description="Seconds per unit that 1 % of the calls exceeded; only for protocol latency."
+        default=None, description="Seconds per unit that 1 % of the calls exceeded; for protocol latency and arrivals."
     )
 
 
@@ -153,6 +153,11 @@ class Spread(Document):
         "It is not paired, so it includes what slows the whole machine for a while. None with one launch.",
     )
     upper_seconds: TimeString | None = Field(default=None, description="The interval's upper end.")
+    lower_p99_seconds: TimeString | None = Field(
+        default=None,
+        description="Lower end of the same interval of the 99th percentile, for protocol latency and arrivals.",
+    )
+    upper_p99_seconds: TimeString | None = Field(default=None, description="The interval's upper end.")
 
 
 class VariantResult(Document):
@@ -237,7 +242,8 @@ class Comparison(SpeedupEstimate):
     )
     sentence: Line = Field(description="The finding in plain words.")
     quantity: Literal["p50", "p99"] | None = Field(
-        default=None, description="The quantile of a launch's calls that is compared, if the protocol is latency."
+        default=None,
+        description="The quantile of a launch's calls that is compared, if the protocol is latency or arrivals.",
     )
 
     @model_validator(mode="after")
@@ -309,12 +315,13 @@ class Result(Document):
         description="Disturbed rounds that count, because the case accepts noise; with any, there is no verdict.",
     )
     variants: tuple[VariantResult, ...] = Field(description="What was measured of each variant.")
-    protocol: Literal["steady", "latency", "episode", "observe", "compile"] | None = Field(
+    protocol: Literal["steady", "latency", "arrivals", "episode", "observe", "compile"] | None = Field(
         default=None, description="How steps were measured; times of different protocols are never compared."
     )
     comparisons: tuple[Comparison, ...] = Field(default=(), description="Each other variant against the baseline.")
     tail_comparisons: tuple[Comparison, ...] = Field(
-        default=(), description="The same for the 99th percentile, if the protocol is latency; they share the alpha."
+        default=(),
+        description="The same for the 99th percentile, if the protocol is latency or arrivals; they share the alpha.",
     )
     observations: tuple[Observations, ...] = Field(
         default=(), description="What was observed for each variant, if the protocol is observe: nothing is timed."

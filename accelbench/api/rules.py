@@ -326,6 +326,44 @@ MIN_AT_MOST_MAX = Rule(
     arguments=lambda rounds: (rounds["min"], rounds["max"]),
 )
 
+ARRIVALS_WITH_THEIR_PROTOCOL = Rule(
+    cel="(has(self.protocol) && self.protocol == 'arrivals') == has(self.arrivals)",
+    message="protocol: arrivals and the field arrivals need each other, as in "
+    "protocol: arrivals, arrivals: {ratePerSecond: 100}",
+    holds=lambda measurement: (measurement.get("protocol") == "arrivals") == ("arrivals" in measurement),
+)
+
+_ARRIVAL_SECONDS_CEL = (
+    "self.measurement.arrivals.requests * self.measurement.rounds.min * size(self.variants) / "
+    "self.measurement.arrivals.ratePerSecond"
+)
+
+
+def _arrival_seconds(spec: Manifest) -> int:
+    """Return the whole seconds in which the requests of all variants arrive in the minimum of rounds."""
+    measurement = spec["measurement"]
+    arrivals = measurement["arrivals"]
+    requests: int = arrivals["requests"] * measurement["rounds"]["min"] * len(spec["variants"])
+    return requests // int(arrivals["ratePerSecond"])
+
+
+ARRIVALS_FIT_THE_LIMIT = Rule(
+    cel=(
+        "!has(self.measurement.arrivals) || self.measurement.arrivals.ratePerSecond < 1 || "
+        f"{_ARRIVAL_SECONDS_CEL} <= self.measurement.timeLimitSeconds"
+    ),
+    message="the requests of rounds.min rounds arrive in %s s, and timeLimitSeconds is %s: ask for fewer requests or "
+    "more time",
+    arguments_cel=(_ARRIVAL_SECONDS_CEL, "self.measurement.timeLimitSeconds"),
+    holds=lambda spec: (
+        "arrivals" not in spec["measurement"]
+        or spec["measurement"]["arrivals"]["ratePerSecond"] < 1  # its bound refuses that
+        or _arrival_seconds(spec) <= spec["measurement"]["timeLimitSeconds"]
+    ),
+    arguments=lambda spec: (_arrival_seconds(spec), spec["measurement"]["timeLimitSeconds"]),
+    field_path=".measurement.arrivals",
+)
+
 
 AT_MOST_ONE = Rule(
     cel="self <= 1",

@@ -271,7 +271,7 @@ class BenchmarkRunSpec(Document):
     sweep: Sweep = Field(
         default=(), max_length=MAXIMUM_AXES, description="Each combination is a case; the last axis varies fastest."
     )
-    measurement: Measurement = Measurement()
+    measurement: Annotated[Measurement, rules.ARRIVALS_WITH_THEIR_PROTOCOL] = Measurement()
     accelerator: Accelerator = Accelerator()
     pod_template: PodTemplateFragment = Field(
         default={}, description="A PodTemplateSpec fragment, merged over the operator's."
@@ -288,6 +288,7 @@ Spec = Annotated[
     rules.SWEPT_OR_FIXED,
     rules.EXPECTATIONS_NAME_VARIANTS,
     rules.BASELINE_NOT_OVER_ITSELF,
+    rules.ARRIVALS_FIT_THE_LIMIT,
     rules.ENVIRONMENTS_ARE_DEFINED,
 ]
 _ONE_EXPERIMENT = "a run is one experiment; apply it under another name"

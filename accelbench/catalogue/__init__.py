@@ -141,20 +141,34 @@ def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -
     return workload.Parameters.model_validate(dict(values))
 
 
-def measure_of(workload: Workload, parameters: Any, protocol: Literal["steady", "latency"] | None) -> Measure:
+def measure_of(
+    workload: Workload, parameters: Any, protocol: Literal["steady", "latency", "arrivals"] | None
+) -> Measure:
     """Return how a case is measured.
 
-    `protocol` is what the case requests in place of the workload's protocol; None if it requests none.
+    `protocol` is what the case requests in place of the workload's protocol; None if it requests none. With `arrivals`
+    the unit of work is a request, which is one call.
 
     Raises:
         ValueError: The workload's steps cannot be measured by that protocol.
     """
     measure = workload.measure(parameters)
     if protocol is None:
+        if measure.protocol == "arrivals":
+            raise ValueError(
+                f"{workload.name} asks for the protocol arrivals, and only a run knows the rate: return another "
+                "protocol from measure(), and ask for arrivals in the run's measurement"
+            )
         return measure
     if measure.protocol not in REPEATING:
         raise ValueError(f"{workload.name} is measured by the protocol {measure.protocol} only")
-    return dataclasses.replace(measure, protocol=protocol)
+    if protocol == "arrivals" and measure.cold:
+        raise ValueError(
+            f"{workload.name} is measured with cold caches, and requests would arrive while they are emptied: ask for "
+            "the protocol latency"
+        )
+    unit = "request" if protocol == "arrivals" else measure.unit
+    return dataclasses.replace(measure, protocol=protocol, unit=unit)
 
 
 def options_model(variant: VariantKind) -> type[frameworks.Options]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from accelbench.history.sample import CaseKey, ComparedQuantity, Side, collect_sample, describe_case
 from accelbench.stats.change_points import MINIMUM_RESULTS, find_change_points
+from accelbench.stats.summary import has_tail
 
 NEEDS = ("numpy", "ruptures")
 
@@ -62,7 +63,7 @@ def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
     for key, results in side.results_by_case(*others).items():
         latest = results[-1]
         margin = float(latest.case.measurement.equivalence_margin)
-        quantity: ComparedQuantity = "p50" if latest.protocol == "latency" else "median"
+        quantity: ComparedQuantity = "p50" if has_tail(latest.protocol) else "median"
         for name in dict.fromkeys(variant.name for result in results for variant in result.variants):
             series = collect_sample(side, results, name, quantity)
             seconds = list(map(math.exp, series.result_logarithms))

@@ -25,6 +25,7 @@ from accelbench.history.sample import (
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import MINIMUM_PAIRS, Interval, welch_interval
 from accelbench.stats.stopping import StoppingRule
+from accelbench.stats.summary import has_tail
 from accelbench.verdict.rule import ValidMeasurement, verdict_sentence
 
 
@@ -151,7 +152,7 @@ def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: st
     result on each side: both with the same baseline, and with valid times of the variant and of the baseline.
     """
     quantities: tuple[ComparedQuantity, ...] = ("median",)
-    if all(result.protocol == "latency" for result in case.results):
+    if all(has_tail(result.protocol) for result in case.results):
         quantities = ("p50", "p99")
     baselines = {result.case.baseline for result in case.results}
     if case.is_series or len(baselines) > 1 or variant in baselines:

@@ -78,6 +78,14 @@ class ClockQuality(FactWithFields):
     """Share by which it ran ahead of the raw clock while blocks were timed."""
 
 
+class Lateness(FactWithFields):
+    """Hold how late requests began, although they had arrived and none was being served: the generator's own delay."""
+
+    median_seconds: Annotated[FiniteFloat, Ge(0)]
+    p99_seconds: Annotated[FiniteFloat, Ge(0)]
+    """Seconds that 1 % of the requests exceeded."""
+
+
 class CompileCache(FactWithFields):
     """Count a framework's hits and misses in its compile cache on disk, up to the end of the first step."""
 
@@ -439,6 +447,8 @@ class Facts(Document):
     clock: Fact[ClockQuality] = NOT_REPORTED
     replanned: Fact[Count] = NOT_REPORTED
     """Number of times that the plan of the blocks turned out too short."""
+    lateness: Fact[Lateness] = NOT_REPORTED
+    """For the protocol `arrivals`."""
     idle: Fact[Idle] = NOT_REPORTED
     throttling: Fact[Throttling] = NOT_REPORTED
     neighbours: Fact[Neighbours] = NOT_REPORTED

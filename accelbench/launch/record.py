@@ -12,7 +12,7 @@ from accelbench.delivery.log import Unfinished
 from accelbench.document import Document
 from accelbench.launch.fact import NOT_REPORTED, Fact, Unreadable
 from accelbench.launch.facts import CompileCache, Facts, Probe
-from accelbench.stats.summary import QUANTITIES, LaunchProtocol, Quantity, seconds_per_unit
+from accelbench.stats.summary import QUANTITIES, LaunchProtocol, Quantity, quantile, seconds_per_unit
 
 REFERENCE = "reference()"
 """Name of the workload's own reference as the cause of a failed comparison."""
@@ -29,10 +29,12 @@ Activity = Literal["watch", "parity", "operations", "synchronisation", "dependen
 
 
 class Block(Document):
-    """Hold one timed run of `units` of work between two synchronisations."""
+    """Hold one timed run of `units` of work between two synchronisations; with protocol `arrivals`, one request."""
 
     units: Annotated[int, Field(ge=1)]
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    response_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Seconds from a request's scheduled arrival to its end: `seconds` is its service alone. None without arrivals."""
 
 
 class PhaseRecord(Document):
@@ -177,5 +179,21 @@ class LaunchRecord(Document):
         quantities = QUANTITIES[self.protocol]
         if not quantities:
             return None
-        blocks = ((block.units, block.seconds) for block in self.blocks)
-        return seconds_per_unit(blocks, quantity or quantities[0])
+        return seconds_per_unit(self._timed(), quantity or quantities[0])
+
+    def seconds_of_blocks(self) -> list[float]:
+        """Return the seconds per unit of each block: of a request, those of its response."""
+        return [seconds / units for units, seconds in self._timed()]
+
+    def _timed(self) -> list[tuple[int, float]]:
+        """Return the units and the compared seconds of each block: of a request, those of its response."""
+        return [(block.units, block.response_seconds or block.seconds) for block in self.blocks]
+
+    def service_seconds(self, percent: int = 50) -> float | None:
+        """Return the quantile at `percent` of the seconds that requests were served, without their wait in a queue.
+
+        In other protocols nothing waits: these are then the launch's seconds, whatever `percent` is.
+        """
+        if self.protocol != "arrivals":
+            return self.seconds()
+        return quantile([block.seconds for block in self.blocks], percent) if self.blocks else None

@@ -6,9 +6,9 @@ from accelbench import figures
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Comparison, Disturbed, Result, VariantResult
 from accelbench.stats.gap import MINIMUM_LAUNCHES, find_gap
-from accelbench.validity import shared_device, throttled
+from accelbench.validity import generator_late, shared_device, throttled
 
-ADVICE_BY_CHECK = {check.name: check.advice for check in (shared_device.CHECK, throttled.CHECK)}
+ADVICE_BY_CHECK = {check.name: check.advice for check in (generator_late.CHECK, shared_device.CHECK, throttled.CHECK)}
 """Advice of each check that detects disturbances, by the check's name."""
 ACCEPT_NOISE = "accept noise: --accept-noise, or measurement.acceptNoise: true in the manifest"
 MORE_TIME = "allow more time (measurement.timeLimitSeconds), in which to repeat rounds"

@@ -1,4 +1,4 @@
-"""Build the tables below the verdict: slowest calls, first calls, work and memory, programs, spread of times. Pure.
+"""Build the tables below the verdict: requests, slowest calls, first calls, work, memory, programs, spread of times.
 
 Nothing is computed that the result does not state.
 """
@@ -17,21 +17,71 @@ FIRST_CALL = {"compile", "first-step"}
 
 def tables(result: Result) -> tuple[Table, ...]:
     """Return the tables that a report shows below the verdict, without empty ones."""
-    all_tables = (tail(result), first_calls(result), work(result), programs(result), spread(result))
+    all_tables = (requests(result), tail(result), first_calls(result), work(result), programs(result), spread(result))
     return tuple(table for table in all_tables if table is not None)
 
 
+def requests(result: Result) -> Table | None:
+    """Return the table of requests, as they were served and as they were answered; None if none arrived.
+
+    A service ends as the response does, and begins when the earlier requests have ended. A closed loop would show the
+    service alone.
+    """
+    rows = []
+    for variant in view.baseline_first(result):
+        numbers = variant.numbers
+        if variant.seconds is None or numbers.utilisation is None:
+            continue
+        times = (numbers.service_seconds, numbers.service_p99_seconds, numbers.p99_seconds)
+        service, service_p99, response_p99 = (figures.seconds(float(time)) if time else "" for time in times)
+        response = figures.seconds(float(variant.seconds.geometric_mean_seconds))
+        busy_share = figures.percent(float(numbers.utilisation))
+        rows.append((variant.name, busy_share, service, service_p99, response, response_p99))
+    columns = (
+        TableColumn("variant"),
+        TableColumn("busy", number=True),
+        TableColumn("service p50", number=True),
+        TableColumn("service p99", number=True),
+        TableColumn("response p50", number=True),
+        TableColumn("response p99", number=True),
+    )
+    arrivals = result.case.measurement.arrivals
+    if arrivals is None:
+        return None
+    caption = (
+        f"Requests at {arrivals.rate_per_second:,} a second "
+        f"({arrivals.process}; a response is the wait for earlier requests and the service)"
+    )
+    return make_table(caption, columns, rows)
+
+
 def tail(result: Result) -> Table | None:
-    """Return the table of the 99th percentile of call times; None if the protocol does not time single calls."""
-    rows = [(row.name, row.verdict, row.speedup, row.interval, row.seconds) for row in view.tail_rows(result)]
+    """Return the table of the 99th percentile of call times; None if the protocol does not time single calls.
+
+    The last column has the interval of a variant's own percentile, over its launches.
+    """
+    own_intervals = {variant.name: _tail_interval(variant.spread) for variant in result.variants}
+    rows = [
+        (row.name, row.verdict, row.speedup, row.interval, row.seconds, own_intervals[row.name])
+        for row in view.tail_rows(result)
+    ]
     columns = (
         TableColumn("variant"),
         TableColumn("verdict", kind="verdict"),
         TableColumn("speedup", number=True),
         TableColumn("interval", kind="nowrap"),
         TableColumn("p99", number=True),
+        TableColumn("interval of p99", kind="nowrap"),
     )
     return make_table(f"The slowest 1 % of calls (p99, seconds per {result.unit})", columns, rows)
+
+
+def _tail_interval(spread: Spread | None) -> str:
+    """Format the interval of a variant's 99th percentile, such as `4.1 ms to 5.2 ms`; empty if it is unknown."""
+    if spread is None or spread.lower_p99_seconds is None or spread.upper_p99_seconds is None:
+        return ""
+    lower, upper = float(spread.lower_p99_seconds), float(spread.upper_p99_seconds)
+    return f"{figures.seconds(lower)} to {figures.seconds(upper)}"
 
 
 def first_calls(result: Result) -> Table | None:

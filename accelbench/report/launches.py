@@ -42,7 +42,7 @@ def series_from_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSer
         value = launch.seconds()
         # A launch without parity does not count, because its outputs were not checked.
         if value is not None and launch.parity is not None:
-            seconds = tuple(block.seconds / block.units for block in launch.blocks)
+            seconds = tuple(launch.seconds_of_blocks())
             launches.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds, value))
     return {variant: tuple(sorted(series, key=lambda launch: launch.round)) for variant, series in launches.items()}
 

@@ -148,7 +148,12 @@ def _with_short_heading(column: TableColumn) -> TableColumn:
 
 def _detail_tables(result: Result) -> Iterable[RenderableType]:
     """Yield the tables below the verdict: the slowest calls, first calls, and work."""
-    for table in (details.tail(result), details.first_calls(result), details.work(result, brief=True)):
+    for table in (
+        details.requests(result),
+        details.tail(result),
+        details.first_calls(result),
+        details.work(result, brief=True),
+    ):
         if table is not None:
             # Use the caption, without its part in parentheses, as the heading of the first column: above the table it
             # would take another line.

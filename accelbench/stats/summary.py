@@ -14,6 +14,7 @@ LaunchProtocol = ProtocolName | Literal["compile"]
 QUANTITIES: Mapping[LaunchProtocol, tuple[Quantity, ...]] = {
     "steady": ("median",),
     "latency": ("p50", "p99"),
+    "arrivals": ("p50", "p99"),
     "episode": ("mean",),
     "observe": (),
     "compile": (),
@@ -23,9 +24,15 @@ differ by design, so all of them count alike; the median of a steady launch's bl
 TIME: Mapping[LaunchProtocol, str] = {
     "steady": "geometric mean over launches of each launch's median block",
     "latency": "geometric mean over launches of each launch's median call",
+    "arrivals": "geometric mean over launches of each launch's median response, from arrival to answer",
     "episode": "geometric mean over launches of each launch's mean",
 }
 """Definition of a variant's time, in words. The ratio of two such means over the same rounds is exactly the speedup."""
+
+
+def has_tail(protocol: LaunchProtocol | None) -> bool:
+    """Return True if the protocol times calls one by one, so that their 99th percentile is compared too."""
+    return protocol is not None and "p99" in QUANTITIES[protocol]
 
 
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:

@@ -29,9 +29,11 @@ def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
 
 
 def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
-    """Return True if the check can be made on the launches, which may have no times or only observe values."""
+    """Return True if the check can be made on the launches, which may have no times, no arrivals or only values."""
     if evidence.only_observed:
         return check.observed
+    if check.arrivals_only and evidence.case.measurement.arrivals is None:
+        return False
     return timed or not check.measured_only
 
 

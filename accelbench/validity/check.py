@@ -89,6 +89,8 @@ class LaunchCheck:
     """True if it needs times or the requested device; `accelbench check` has neither and skips it."""
     observed: bool = False
     """True if it also applies to launches of the protocol observe, which time nothing."""
+    arrivals_only: bool = False
+    """True if it applies only to cases in which requests arrive."""
     disturbance: bool = False
     """True if other load fails it, not the variant: the round is quarantined for all variants and measured again."""
     advice: Callable[[Mapping[str, str]], str] = lambda _: ""
@@ -142,6 +144,8 @@ class CaseCheck:
     """True if it needs times or the requested device; `accelbench check` has neither and skips it."""
     observed: bool = False
     """True if it also applies to launches of the protocol observe, which time nothing."""
+    arrivals_only: bool = False
+    """True if it applies only to cases in which requests arrive."""
     noise: bool = False
     """True if other load can fail it as well as the variant; if the case accepts noise, the interval is shown anyway.
     """

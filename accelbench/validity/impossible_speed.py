@@ -88,8 +88,8 @@ def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: Limit
 
 
 def _seconds(launch: LaunchRecord) -> float:
-    """Return the seconds per unit of work, or infinity without times."""
-    return launch.seconds() or math.inf
+    """Return the seconds per unit of work, without waiting in a queue, or infinity without times."""
+    return launch.service_seconds() or math.inf
 
 
 def _has_convolutions(launch: LaunchRecord) -> bool:

@@ -6,6 +6,7 @@ operations are counted: in the program as written, in the optimised program, and
 """
 
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -189,9 +190,15 @@ def _ratio(operations: float, others: float) -> float:
 def _idle_doubt(launch: LaunchRecord) -> str:
     """Describe a doubt about the launch's times if it was idle for too long; empty if it was not."""
     idle = launch.facts.idle
-    if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MAXIMUM_IDLE_SHARE) * idle.seconds:
+    if isinstance(idle, Unreadable):
         return ""
-    share = percent(1 - idle.busy_seconds / idle.seconds)
+    seconds = idle.seconds
+    if launch.protocol == "arrivals" and launch.blocks:
+        # Without a request, a server waits for the next one. The median leaves out the waits for a processor.
+        seconds = len(launch.blocks) * statistics.median(block.seconds for block in launch.blocks)
+    if idle.busy_seconds >= (1 - MAXIMUM_IDLE_SHARE) * seconds:
+        return ""
+    share = percent(1 - idle.busy_seconds / seconds)
     return f"idle for {share} of the time: it sleeps, or waits for other processes"
 
 

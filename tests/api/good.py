@@ -69,6 +69,14 @@ GOOD_CHANGES: dict[str, dict[str, Any]] = {
     "another precision": {"spec.measurement": {"precision": "bfloat16", "seed": 2147483647}},
     "noise accepted": {"spec.measurement.acceptNoise": True},
     "calls timed one by one": {"spec.measurement.protocol": "latency"},
+    "requests that arrive": {"spec.measurement": {"protocol": "arrivals", "arrivals": {"ratePerSecond": 100}}},
+    "requests that take just the time there is": {
+        "spec.measurement": {
+            "protocol": "arrivals",
+            "arrivals": {"ratePerSecond": 10, "process": "constant", "requests": 500},
+            "timeLimitSeconds": 500,
+        }
+    },
     "a profile": {"spec.accelerator": {"profile": "nvidia-h100", "devicesPerNode": 1}},
     "an expectation between two bounds": expectation(atLeast="9.5", atMost="10"),
     "an expectation of exactly one value": expectation(atLeast="2", atMost="2.0"),

@@ -39,7 +39,7 @@ class Defect:
     platform: str = "cpu"
     environment: CaseEnvironment | None = None
     """That the variant's launches should run in."""
-    measurement: Mapping[str, int] = field(default_factory=dict)
+    measurement: Mapping[str, Any] = field(default_factory=dict)
     outcome: CheckOutcome = "failed"
     hides: frozenset[str] = frozenset()
     """Checks that cannot tell anything then."""
@@ -75,6 +75,10 @@ def another_version() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MatmulChain, "measure", lambda _self, _parameters: Measure(protocol="latency", unit="product"))
         yield
+
+
+ARRIVALS: Mapping[str, Any] = {"protocol": "arrivals", "arrivals": {"rate_per_second": 40, "requests": 200}}
+"""What keeps the baseline busy for half of the time."""
 
 
 def _wandering(number: int) -> bool:
@@ -125,6 +129,13 @@ DEFECTS = (
     ),
     Defect("throttled", "the hypervisor steals", {"stolen": 0.2}, measurement={"time_limit_seconds": 40}),
     Defect("shared-device", "a neighbour works beside it", {"others": 0.3}, measurement={"time_limit_seconds": 40}),
+    Defect("saturated", "it is hardly faster than requests arrive", {"call_seconds": 0.024}, measurement=ARRIVALS),
+    Defect(
+        "generator-late",
+        "requests begin a millisecond late",
+        {"wakes_late": 0.001},
+        measurement={**ARRIVALS, "time_limit_seconds": 40},
+    ),
     Defect("clock", "the clock ticks in milliseconds", {"tick_seconds": 0.001}),
     Defect("clock", "the clock ticks in blocks", {"tick_seconds": 0.016}),
     Defect("clock", "the clock runs ahead", {"clock_runs_ahead": 0.005}),

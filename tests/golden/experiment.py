@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from accelbench.api.case import Case, CaseAccelerator, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench.api.environment import CaseEnvironment
@@ -39,7 +40,7 @@ Around = Callable[[str, int], AbstractContextManager[None]]
 """Where a variant's launch in a round is carried out."""
 
 
-def case(*others: str, platform: str = "cpu", environment: CaseEnvironment | None = None, **measurement: int) -> Case:
+def case(*others: str, platform: str = "cpu", environment: CaseEnvironment | None = None, **measurement: Any) -> Case:
     """The baseline and a variant, which should run in `environment`; four products of 8 x 8 matrices a call."""
     measurement = {"rounds_min": 3, "rounds_max": 3, "time_limit_seconds": 10**6, **measurement}
     variants = [BASELINE, *(others or [VARIANT])]

@@ -45,6 +45,11 @@ class SimulatedMachine:
         self._own += elsewhere + AT_REST * seconds
         self.now += seconds
 
+    def wait_until(self, moment: float) -> None:
+        left = moment - self.seconds()
+        if left > 0:
+            self.pause((left + self._truth.wakes_late) / (1 + self._truth.clock_runs_ahead))
+
     def other_threads_seconds(self) -> float:
         return self._elsewhere
 

@@ -1,11 +1,13 @@
 """Every defect is named by its own check and by no other."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from accelbench.validity.certificate import validity_checks
-from golden.defects import DEFECTS, HONEST, Defect
+from golden.defects import ARRIVALS, DEFECTS, HONEST, Defect
 from golden.experiment import BASELINE, VARIANT, case, measure, outcomes
 
 NEEDS_ROUNDS = {"autocorrelated", "unsteady"}
@@ -32,8 +34,9 @@ def test_every_check_has_a_defect_that_it_names() -> None:
     assert {defect.check for defect in DEFECTS} == {check.name for check in validity_checks()}
 
 
-def test_without_a_defect_every_check_passes(tmp_path: Path) -> None:
-    asked = case(rounds_min=5, rounds_max=5)
+@pytest.mark.parametrize("protocol", [{}, ARRIVALS], ids=["blocks", "arrivals"])
+def test_without_a_defect_every_check_passes(protocol: Mapping[str, Any], tmp_path: Path) -> None:
+    asked = case(rounds_min=5, rounds_max=5, **protocol)
     found = outcomes(measure(asked, lambda variant, _: HONEST[variant], tmp_path))
     assert {key for key, outcome in found.items() if outcome != "passed"} == {("autocorrelated", VARIANT)}
     assert {variant for _, variant in found} == {BASELINE, VARIANT}

@@ -102,6 +102,27 @@ def test_single_calls_have_their_median_and_their_tail(tmp_path: Path, monkeypat
     assert float(comparison.speedup) == pytest.approx(1.25 * 2 / 3, rel=2 * WITHIN)
 
 
+def test_requests_have_their_response_and_their_service(tmp_path: Path) -> None:
+    constant = {"rate_per_second": 40, "process": "constant", "requests": 400}
+    asked = case(rounds_min=2, rounds_max=2, protocol="arrivals", arrivals=constant)
+    # One call in 80, more than one in a hundred, takes 60 ms; the next ones arrive meanwhile and wait.
+    slow = {BASELINE: 4.8, VARIANT: 6.0}
+    truths = {name: replace(HONEST[name], slow_every=80, slow_factor=factor) for name, factor in slow.items()}
+    result = measure(asked, lambda variant, _: truths[variant], tmp_path)
+    assert (result.protocol, result.unit) == ("arrivals", "request")
+    for name, truth in truths.items():
+        assert seconds(result, name) == pytest.approx(truth.call_seconds, rel=WITHIN)
+        numbers = of(result, name).numbers
+        assert float(numbers.service_seconds or 0) == pytest.approx(truth.call_seconds, rel=WITHIN)
+        assert float(numbers.p99_seconds or 0) == pytest.approx(0.060, rel=2 * WITHIN)
+        busy_share = 40 * truth.call_seconds * (1 + (truth.slow_factor - 1) / 80)
+        assert float(numbers.utilisation or 0) == pytest.approx(busy_share, rel=WITHIN)
+        assert numbers.requests_per_second == 40
+    (comparison,), (tail,) = result.comparisons, result.tail_comparisons
+    assert (comparison.quantity, comparison.verdict, comparison.pays_back) == ("p50", "faster", None)
+    assert tail.quantity == "p99"
+
+
 def test_an_episode_counts_its_first_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _measured_by(monkeypatch, "episode")
     truths = {name: replace(truth, compile_seconds=0.0) for name, truth in HONEST.items()}

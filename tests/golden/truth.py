@@ -75,6 +75,8 @@ class Truth:
     """As a share of the true time; the raw clock is true."""
     flops_per_second: float = 1e9
     bytes_per_second: float = 1e10
+    wakes_late: float = 0.0
+    """Seconds, after each wait for a moment."""
     slow_after_seconds: float = float("inf")
     """Of the process's life; from then on everything takes `slowdown` times as long."""
     slowdown: float = 1.0

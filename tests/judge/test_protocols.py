@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from accelbench.api.case import Arrivals
 from accelbench.api.result import Check
 from accelbench.launch.record import Block, LaunchRecord
 from accelbench_runner.judge.assessment import judge
@@ -105,6 +106,37 @@ def test_steady_and_latency_are_never_compared() -> None:
     found = assess(launches)
     assert found.comparisons[0].invalid == ("same-protocol",)
     assert check_of(found, "same-protocol").reading == "latency and steady"
+
+
+def test_times_of_requests_are_those_of_their_response_and_others_those_of_their_service() -> None:
+    launches = rounds_of_requests()
+    found = assess(launches, protocol="arrivals", arrivals=Arrivals(rate_per_second=100))
+    (middle,), (tail,) = found.comparisons, found.tail_comparisons
+    assert (middle.quantity, middle.verdict, tail.quantity) == ("p50", "faster", "p99")
+    assert float(middle.speedup or 0) == pytest.approx(0.006 / 0.002, rel=1e-2)
+    assert middle.pays_back is None, "no request more is served because another one was served faster"
+    spread = found.spread[VARIANT]
+    assert float(spread.lower_p99_seconds or 0) < 0.008 < float(spread.upper_p99_seconds or 0)
+    rate = check_of(found, "impossible-speed").reading.partition(",")[0]
+    assert rate == "1.00 GFLOP/s", "1 MFLOP in a service of 1 ms, however long it waits"
+
+
+def rounds_of_requests() -> list[LaunchRecord]:
+    """Services of 1 ms in a response of 6 or 2 ms, of which two in a hundred take four times as long."""
+    launches = []
+    for number in range(1, 6):
+        for variant, response in ((BASELINE, 0.006), (VARIANT, 0.002)):
+            near = 1 + 0.0005 * math.sin(number * (2 if variant == VARIANT else 3))
+            responses = [response * near] * 980 + [4 * response * near] * 20
+            facts = {
+                "protocol": "arrivals",
+                "clock": CLOCK,
+                "lateness": {"median_seconds": 0.0, "p99_seconds": 1e-6},
+                "unit": "request",
+            }
+            blocks = tuple(Block(units=1, seconds=0.001, response_seconds=seconds) for seconds in responses)
+            launches.append(a_launch(variant, number, facts=facts).model_copy(update={"blocks": blocks}))
+    return launches
 
 
 def test_what_a_launch_says_must_be_a_protocol() -> None:

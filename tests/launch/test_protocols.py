@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accelbench.api.case import Arrivals, CaseMeasurement
 from accelbench.catalogue.workload_checks import InvalidWorkloadError, check_step
+from accelbench.stats.arrivals import arrival_times
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
-from launch.launching import case, launch
+from launch.launching import LATER, case, launch
 from launch.simulation import Simulated
 
 pytestmark = pytest.mark.slow
@@ -27,6 +29,24 @@ def test_latency_times_every_call_by_itself_with_garbage_collection_on(tmp_path:
     assert launched.facts["clock"]["readingSeconds"] > 0
     with np.load(tmp_path / "outputs.npz") as outputs:
         assert outputs["x"].tolist() == [3.0] * 8
+
+
+def test_requests_are_served_by_the_rounds_schedule_and_timed_from_their_arrival(tmp_path: Path) -> None:
+    settings = CaseMeasurement(protocol="arrivals", arrivals=Arrivals(rate_per_second=1000, requests=200))
+    launched = launch(tmp_path, case("by-call", "pytorch/uneven").model_copy(update={"measurement": settings}))
+    assert launched.failure is None, launched.failure
+    assert (launched.facts["protocol"], launched.facts["unit"]) == ("arrivals", "request")
+    assert [block.units for block in launched.blocks] == [1] * 200
+    # A request is ready when it arrives or the one before it ends, so its service is never longer than its response.
+    assert all(block.response_seconds is not None for block in launched.blocks)
+    assert all((block.response_seconds or 0) >= block.seconds for block in launched.blocks)
+    assert any((block.response_seconds or 0) >= block.seconds + 0.0005 for block in launched.blocks), "some wait"
+    lateness = launched.facts["lateness"]
+    assert 0 <= lateness["medianSeconds"] <= lateness["p99Seconds"]
+    schedule = arrival_times(
+        rate_per_second=1000, process="poisson", requests=200, seed=0, case="all", round_number=LATER
+    )
+    assert launched.phases["steady"].seconds >= schedule[-1]
 
 
 @pytest.mark.parametrize("use", ["jax/jit", "pytorch/compile-no-code"])

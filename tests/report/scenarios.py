@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from accelbench.api.case import CaseAccelerator
+from accelbench.api.case import Arrivals, CaseAccelerator, CaseMeasurement
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import (
     Certificate,
@@ -107,6 +107,50 @@ def slowest_calls() -> Result:
     return sample.result(variants=variants, tail_comparisons=(tail,), protocol="latency")
 
 
+def requests() -> Result:
+    """The protocol is arrivals: one variant answers in time, one is saturated."""
+    arrivals = Arrivals(rate_per_second=455)
+
+    def answered(use: str, seconds: str, p99: str) -> VariantResult:
+        measured = sample.variant(use, seconds)
+        numbers = {
+            "requests_per_second": arrivals.rate_per_second,
+            "utilisation": "0.5",
+            "p99_seconds": p99,
+            "service_seconds": "0.001",
+            "service_p99_seconds": "0.00127",
+        }
+        launches = tuple(launch.model_copy(update={"p99_seconds": p99}) for launch in measured.launches)
+        own_interval = {"lower_p99_seconds": "0.0311", "upper_p99_seconds": "0.0702"}
+        spread = measured.spread.model_copy(update=own_interval) if measured.spread else None
+        changes = {"numbers": Numbers(**numbers), "launches": launches, "spread": spread}
+        return measured.model_copy(update=changes)
+
+    baseline, variant, slow = sample.USES
+    tail = sample.comparison(variant, "inconclusive", "0.99", "0.4", "2.6").model_copy(update={"quantity": "p99"})
+    middle = sample.comparison(variant, "faster", "1.58", "1.51", "1.66").model_copy(
+        update={
+            "quantity": "p50",
+            "pays_back": None,
+            "sentence": f"p50: {variant} is 1.58 times as fast as {baseline}.",
+        }
+    )
+    reading = "busy for 96 % of the time at 455 requests a second; at most 426 a second would do"
+    return sample.result(
+        case=sample.case(measurement=CaseMeasurement(rounds_max=8, protocol="arrivals", arrivals=arrivals)),
+        unit="request",
+        variants=(
+            answered(baseline, "0.00221", "0.0493"),
+            answered(variant, "0.0014", "0.0498"),
+            sample.failed(slow).model_copy(update={"failure": None}),
+        ),
+        comparisons=(middle, sample.invalid(slow, "saturated")),
+        tail_comparisons=(tail, sample.invalid(slow, "saturated")),
+        certificate=_certificate(_check("saturated", use=slow, reading=reading)),
+        protocol="arrivals",
+    )
+
+
 def many() -> Result:
     """More comparisons than sentences."""
     uses = ("pytorch/nn", "a/a", "b/b", "c/c", "d/d")
@@ -177,6 +221,7 @@ SCENARIOS: Mapping[str, Result] = {
     "troubled": troubled(),
     "undecided": undecided(),
     "slowest calls": slowest_calls(),
+    "requests": requests(),
     "many": many(),
     "alone": alone(),
     "observing": sample.observing(),

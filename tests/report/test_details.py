@@ -46,6 +46,21 @@ def test_the_tail_has_its_own_verdict_below_the_medians() -> None:
     ]
 
 
+def test_requests_show_their_response_beside_the_service_that_a_closed_loop_would_show() -> None:
+    result = scenarios.requests()
+    found = details.requests(result)
+    assert found is not None
+    assert found.caption.startswith("Requests at 455 a second")
+    assert found.rows == (
+        ("pytorch/eager", "50 %", "1.00 ms", "1.27 ms", "2.21 ms", "49.3 ms"),
+        ("jax/jit", "50 %", "1.00 ms", "1.27 ms", "1.40 ms", "49.8 ms"),
+    ), "the third variant is saturated, and shows no time"
+    tail = details.tail(result)
+    assert tail is not None
+    assert tail.rows[0][-1] == "31.1 ms to 70.2 ms"
+    assert details.requests(scenarios.slowest_calls()) is None
+
+
 def test_outliers_are_counted_and_named() -> None:
     assert details.outliers(OutlierCounts(of=240)) == "none of 240"
     many = OutlierCounts(of=240, low_mild=2, high_mild=7, high_severe=3)

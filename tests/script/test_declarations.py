@@ -141,3 +141,22 @@ def test_a_run_may_ask_for_another_protocol_than_its_workload(load: Load) -> Non
     measure = catalogue.measure_of(workload, workload.Parameters(), "latency")
     assert (measure.protocol, measure.unit) == ("latency", "row")
     assert catalogue.measure_of(workload, workload.Parameters(), None).protocol == "steady"
+
+
+def test_where_requests_arrive_a_request_is_the_unit_whatever_a_call_computes(load: Load) -> None:
+    workload = load(FUNCTIONS + 'measure = {"protocol": "latency", "unit": "row", "units": 8}')
+    measure = catalogue.measure_of(workload, workload.Parameters(), "arrivals")
+    assert (measure.protocol, measure.unit) == ("arrivals", "request")
+
+
+def test_caches_cannot_be_emptied_while_requests_arrive(load: Load) -> None:
+    workload = load(FUNCTIONS + 'measure = {"cold": True}')
+    with pytest.raises(ValueError, match="requests would arrive while they are emptied"):
+        catalogue.measure_of(workload, workload.Parameters(), "arrivals")
+
+
+def test_a_workload_cannot_ask_for_arrivals_as_it_does_not_know_the_rate() -> None:
+    workload = catalogue.find("matmul-chain")
+    workload.measure = lambda _parameters: Measure(protocol="arrivals")  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="ask for arrivals in the run's measurement"):
+        catalogue.measure_of(workload, workload.Parameters(), None)

@@ -21,8 +21,8 @@ from accelbench_runner.judge.layout import mismatch
 from judge.launches import BASELINE, GOOD_FACTS, GOOD_PARITY, VARIANT, a_case, a_launch, rounds_of, with_facts
 
 NAMES = {check.name for check in validity_checks()}
-WITHOUT_ENVIRONMENTS = NAMES - {"environment"}
-"""Checks of variants that run in accelbench's own environment."""
+WITHOUT_ENVIRONMENTS = NAMES - {"environment", "generator-late", "saturated"}
+"""Checks of variants that run in accelbench's own environment, where no requests arrive."""
 
 
 def checks_of(name: str, *launches: LaunchRecord, case: Case | None = None) -> list[Check]:

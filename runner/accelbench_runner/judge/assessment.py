@@ -19,7 +19,7 @@ from accelbench.stats.independence import effective_size
 from accelbench.stats.interval import Interval, student_interval
 from accelbench.stats.spread import between_launch_share, find_outliers, total
 from accelbench.stats.stopping import StoppingRule
-from accelbench.stats.summary import QUANTITIES, Quantity
+from accelbench.stats.summary import QUANTITIES, Quantity, has_tail, quantile
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
 from accelbench.validity.quarantine import SplitRounds, split_disturbed
@@ -106,24 +106,31 @@ def spread_by_variant(launches: Iterable[LaunchRecord], alpha: float) -> dict[st
     """Return the spread of each variant's times: outliers, and a confidence interval at level 1 - `alpha`."""
     blocks_by_variant: dict[str, list[list[float]]] = {}
     times_by_variant: dict[str, list[float]] = {}
+    tails_by_variant: dict[str, list[float]] = {}
     for launch in launches:
         time = launch.seconds()
         if time is not None:
-            blocks = [block.seconds / block.units for block in launch.blocks]
-            blocks_by_variant.setdefault(launch.variant, []).append(blocks)
+            blocks_by_variant.setdefault(launch.variant, []).append(launch.seconds_of_blocks())
             times_by_variant.setdefault(launch.variant, []).append(time)
+            if has_tail(launch.protocol):
+                p99_seconds = quantile(launch.seconds_of_blocks(), 99)
+                tails_by_variant.setdefault(launch.variant, []).append(p99_seconds)
     return {
-        variant: _spread(blocks_by_launch, times_by_variant[variant], alpha)
+        variant: _spread(blocks_by_launch, times_by_variant[variant], tails_by_variant.get(variant, ()), alpha)
         for variant, blocks_by_launch in blocks_by_variant.items()
     }
 
 
-def _spread(blocks_by_launch: Sequence[Sequence[float]], times: Sequence[float], alpha: float) -> Spread:
+def _spread(
+    blocks_by_launch: Sequence[Sequence[float]], times: Sequence[float], tails: Sequence[float], alpha: float
+) -> Spread:
     """Return the spread of one variant's times, in seconds per unit of work.
 
-    `blocks_by_launch` has the times of each launch's blocks, and `times` one time of each launch.
+    `blocks_by_launch` has the times of each launch's blocks, `times` one time of each launch, and `tails` the 99th
+    percentile of each launch's calls, if they are timed one by one.
     """
     interval = student_interval([math.log(time) for time in times], alpha)
+    tail_interval = student_interval([math.log(time) for time in tails], alpha)
     # `Outliers` and `OutlierCounts` have the same fields.
     block_outliers = total(find_outliers(blocks) for blocks in blocks_by_launch)
     launch_outliers = find_outliers([statistics.median(blocks) for blocks in blocks_by_launch])
@@ -134,6 +141,8 @@ def _spread(blocks_by_launch: Sequence[Sequence[float]], times: Sequence[float],
         effective_blocks=statistics.median(effective_size(blocks) for blocks in blocks_by_launch),
         lower_seconds=interval.lower if interval else None,
         upper_seconds=interval.upper if interval else None,
+        lower_p99_seconds=tail_interval.lower if tail_interval else None,
+        upper_p99_seconds=tail_interval.upper if tail_interval else None,
     )
 
 

@@ -72,6 +72,8 @@ def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
 
 def cost_of(launch: LaunchRecord) -> LaunchCost | None:
     """Return how long a launch's first call took beyond its steps, and how long a step takes; None if unknown."""
+    if launch.protocol == "arrivals":
+        return None  # the rate decides how many requests there are, so faster ones save no time in total
     phase_seconds: dict[str, float] = {phase.phase: phase.seconds for phase in launch.phases}
     step_seconds = launch.seconds()
     if step_seconds is None or not all(phase in phase_seconds for phase in FIRST_CALL):

@@ -179,6 +179,8 @@ class MeasuredBlocks:
     """Seconds of each block."""
     voided_plans: int = 0
     """Number of plans that were voided before these blocks."""
+    response_seconds: tuple[float, ...] = ()
+    """Seconds of each request from its arrival to its end, with the protocol `arrivals`; else empty."""
 
 
 def measure_as_planned(

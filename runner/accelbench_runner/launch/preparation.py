@@ -11,6 +11,7 @@ from accelbench import catalogue, frameworks
 from accelbench.catalogue import inputs, workload_checks
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.launch.facts import ImportedPackage, WorkingSet
+from accelbench.stats.summary import has_tail
 from accelbench.workload import Arrays, Program
 from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, Targets, UnsupportedError
 from accelbench_runner.frameworks.build import build_program
@@ -69,10 +70,11 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
     observes = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
-        if task.measure.protocol == "latency" and len(arrays.batches) > 1 and not task.workload.hand_written:
+        times_calls = has_tail(task.measure.protocol)
+        if times_calls and len(arrays.batches) > 1 and not task.workload.hand_written:
             raise InvalidWorkloadError(
-                f"the protocol latency times every call, and arrays() returns {len(arrays.batches)} batches, which are "
-                "timed together: return one"
+                f"the protocol {task.measure.protocol} times every call, and arrays() returns {len(arrays.batches)} "
+                "batches, which are timed together: return one"
             )
         program = build_program(task.workload, task.kind, task.parameters, arrays, adapter)
         if not observes:  # `observe` compares no arrays with the reference, so they need no names
@@ -113,6 +115,11 @@ def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[P
     return program, work
 
 
+def timed_units(task: Task, work: Work) -> int:
+    """Return the units of work in a call as it is timed: a request is one, whatever its call computes."""
+    return 1 if task.measure.protocol == "arrivals" else work.units
+
+
 def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> dict[str, object]:
     """Return facts about the units of work, the memory and the cost of a call, by field of `Facts`.
 
@@ -120,13 +127,15 @@ def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, a
     """
     observes = task.measure.protocol == "observe"  # it times nothing, so no rate is computed from a cost
     cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
+    units_per_call = timed_units(task, work)
+    units_of_cost = work.units / units_per_call  # the workload's own units, in a unit as it is timed
     return {
         "unit": task.measure.unit,
-        "units_per_call": work.units,
+        "units_per_call": units_per_call,
         # Only a class may declare units for each program. Functions of a script share one declaration.
         "units_per_step": program.units if task.workload.hand_written else 1,
-        "flops_per_unit": cost.flops if cost else None,
-        "bytes_per_unit": cost.bytes if cost else None,
+        "flops_per_unit": cost.flops * units_of_cost if cost else None,
+        "bytes_per_unit": cost.bytes * units_of_cost if cost else None,
         "working_set": lambda: WorkingSet(
             bytes=inputs.working_set(arrays, adapter.float_bytes),
             cache_bytes=adapter.accounting.cache_bytes() or task.monitor.cache_bytes(),

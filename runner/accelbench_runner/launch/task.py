@@ -8,6 +8,7 @@ from typing import Any
 from accelbench import catalogue, frameworks, platforms
 from accelbench.api.case import CaseVariant
 from accelbench.platforms import Platform
+from accelbench.stats import arrivals as arrivals_schedule
 from accelbench.workload import Measure, VariantKind, Workload
 from accelbench_runner.clock import Clock, MonotonicClock
 from accelbench_runner.devices import cpu
@@ -101,6 +102,21 @@ class Task:
     def differentiates(self) -> bool:
         """Return True if autograd has to be on for the step, by declaration or because an earlier launch needed it."""
         return self.measure.differentiates or self.request.needs_gradients
+
+    def arrival_times(self) -> tuple[float, ...]:
+        """Return when requests arrive, in seconds after the start; empty unless the protocol is `arrivals`."""
+        case = self.request.case
+        arrivals = case.measurement.arrivals
+        if arrivals is None:
+            return ()
+        return arrivals_schedule.arrival_times(
+            rate_per_second=arrivals.rate_per_second,
+            process=arrivals.process,
+            requests=arrivals.requests,
+            seed=case.measurement.seed,
+            case=case.name,
+            round_number=self.request.round,
+        )
 
     @property
     def counts_calls(self) -> bool:

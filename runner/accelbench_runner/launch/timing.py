@@ -1,19 +1,21 @@
 """Run the timed phases, and report what happened to the machine and the device meanwhile."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
+from itertools import zip_longest
+from typing import Any, TypeVar
 
 from accelbench.document import shorten
-from accelbench.launch.facts import ClockQuality, HostOverDevice
+from accelbench.launch.facts import ClockQuality, HostOverDevice, Lateness
+from accelbench.stats.summary import has_tail, quantile
 from accelbench.workload import Program
 from accelbench_runner.clock import ClockDrift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.monitor import Watch
 from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, inputs_of_calls
 from accelbench_runner.frameworks.work import Work
-from accelbench_runner.launch import blocks, dependence
+from accelbench_runner.launch import blocks, dependence, open_loop
 from accelbench_runner.launch.reporter import MAXIMUM_MESSAGE_CHARACTERS, read_fact
 from accelbench_runner.launch.synchronisation import LONG_ROUNDS, LateWork
 from accelbench_runner.launch.task import Task
@@ -21,6 +23,7 @@ from accelbench_runner.protocol import BlockTimed
 
 Inspect = Callable[[Any], None]
 """Receives a block's last result once the clock has stopped."""
+Measured = TypeVar("Measured")
 MAXIMUM_CAUSES = 20
 """Maximum number of causes of recompilations that are reported."""
 
@@ -39,13 +42,13 @@ class Timing:
         self._causes: list[str] = []
 
     def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
-        """Time blocks of many calls (protocol `steady`) or of one call (protocol `latency`), and report them.
+        """Time blocks of many calls (protocol `steady`) or single calls (`latency`, `arrivals`), and report them.
 
         Returns the number of calls in a block and, in the first rounds, one more block, to be compared with untimed
         calls.
         """
         task, adapter = self._task, self._adapter
-        if task.measure.protocol == "latency":
+        if has_tail(task.measure.protocol):
             block_plan = blocks.LATENCY
             with self._reporter.phase("warm-up"):
                 # Runs of a single call, as in the blocks to come.
@@ -54,23 +57,23 @@ class Timing:
             seconds_per_call, block_plan = self._plan_steady(work)
 
         def measure(block_plan: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
-            """Time the planned blocks; if the framework compiles during a block, time all of them again."""
-            try:
-                with adapter.forbid_compiling():
-                    return blocks.measure_as_planned(work, block_plan, self._clock, inspect)
-            except RecompiledError as error:
-                # Measure again and allow compiling: the check `recompiled` then fails, and the times include its cost.
-                self._causes.append(str(error))
-                return blocks.measure_as_planned(work, block_plan, self._clock, inspect)
+            """Time the planned blocks."""
+            return self._without_compiling(lambda: blocks.measure_as_planned(work, block_plan, self._clock, inspect))
 
-        measured_blocks = self._time_and_report(partial(measure, block_plan))
-        calls = measured_blocks.units // work.units
+        arrivals = task.arrival_times()
+        if arrivals:
+            calls = 1
+            self._serve(work, arrivals)
+        else:
+            calls = self._time_and_report(partial(measure, block_plan)).units // work.units
         if not task.counts_calls:
             return calls, None
         with self._reporter.outside_phases("dependence"):
 
             def block(calls: int, inspect: Inspect) -> object:
                 """Make one block of `calls` calls with the functions that make the timed blocks."""
+                if arrivals:  # all at once
+                    return open_loop.serve(work, [0.0] * calls, self._clock, inspect)
                 return measure(blocks.BlockPlan(calls=calls, blocks=1), inspect)
 
             unseen_seed = task.request.unseen_seed
@@ -78,6 +81,36 @@ class Timing:
                 adapter, program, work, block, calls, seconds_per_call, unseen_seed
             )
             return calls, extra_block
+
+    def _without_compiling(self, measure: Callable[[], Measured]) -> Measured:
+        """Return what `measure` returns; if the framework compiles meanwhile, measure all again."""
+        try:
+            with self._adapter.forbid_compiling():
+                return measure()
+        except RecompiledError as error:
+            # Measure again and allow compiling: the check `recompiled` then fails, and the times include its cost.
+            self._causes.append(str(error))
+            return measure()
+
+    def _serve(self, work: Work, arrivals: Sequence[float]) -> None:
+        """Serve a request at each of the times `arrivals`, in seconds after the start, and report the requests."""
+        requests: tuple[open_loop.Request, ...] = ()
+
+        def measure(inspect: Inspect) -> blocks.MeasuredBlocks:
+            """Serve the requests; keep how late each began in the enclosing function."""
+            nonlocal requests
+            requests = self._without_compiling(lambda: open_loop.serve(work, arrivals, self._clock, inspect))
+            return blocks.MeasuredBlocks(
+                units=1,
+                seconds=tuple(request.service_seconds for request in requests),
+                response_seconds=tuple(request.response_seconds for request in requests),
+            )
+
+        self._time_and_report(measure)
+        late_seconds = [request.late_seconds for request in requests]
+        self._reporter.send_facts(
+            lateness=Lateness(median_seconds=quantile(late_seconds, 50), p99_seconds=quantile(late_seconds, 99))
+        )
 
     def _plan_steady(self, work: Work) -> tuple[float, blocks.BlockPlan]:
         """Warm up for the protocol `steady`; return the seconds per call, and a plan of the blocks to time."""
@@ -165,8 +198,10 @@ class Timing:
             return peak or None  # a peak of 0 means that it was not measured
 
         ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]  # only those of these blocks
-        for block_seconds in measured_blocks.seconds:
-            self._reporter.send(BlockTimed(units=measured_blocks.units, seconds=block_seconds))
+        for block_seconds, response in zip_longest(measured_blocks.seconds, measured_blocks.response_seconds):
+            self._reporter.send(
+                BlockTimed(units=measured_blocks.units, seconds=block_seconds, response_seconds=response)
+            )
         causes = self._causes + adapter.accounting.compilations().causes[len(compilations_before.causes) :]
         if machine_facts:
             self._reporter.send_facts(**machine_facts)

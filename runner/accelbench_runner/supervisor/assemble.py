@@ -38,11 +38,11 @@ from accelbench.launch.fact import value_or_none
 from accelbench.launch.facts import CompiledFor
 from accelbench.launch.record import LaunchRecord, PhaseRecord, WarmProbe
 from accelbench.machine import fingerprint
-from accelbench.stats.summary import geometric_mean, quantile
+from accelbench.stats.summary import geometric_mean, has_tail, quantile
 from accelbench.verdict.redaction import redact_invalid
 from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.notes import notes_on
-from accelbench_runner.supervisor.numbers import reported_numbers, unit_cost, worst_parity
+from accelbench_runner.supervisor.numbers import reported_numbers, request_numbers, unit_cost, worst_parity
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
 """Names that adapters give to parts of the phase `compile`. Parts with other names are left out of the result."""
@@ -257,7 +257,12 @@ def _variant_result(
         warm_phases=_warm_phase_times([launch.warm for launch in measured if launch.warm]),
         launches=summaries,
         spread=spread,
-        numbers=Numbers(**reported_numbers(measured), parity=worst_parity(measured), **cost.numbers),
+        numbers=Numbers(
+            **reported_numbers(measured),
+            parity=worst_parity(measured),
+            **cost.numbers,
+            **request_numbers(case, measured),
+        ),
         bound=cost.bound,
         limits=cost.limits,
     )
@@ -265,11 +270,11 @@ def _variant_result(
 
 def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
     """Summarise a launch by its time and by quantiles of its timed blocks, in seconds per unit of work."""
-    seconds = [block.seconds / block.units for block in launch.blocks]
+    seconds = launch.seconds_of_blocks()
     return LaunchSummary(
         round=launch.round,
         seconds=launch.seconds(),
-        p99_seconds=quantile(seconds, 99) if launch.protocol == "latency" else None,
+        p99_seconds=quantile(seconds, 99) if has_tail(launch.protocol) else None,
         p5_seconds=quantile(seconds, 5),
         p95_seconds=quantile(seconds, 95),
         blocks=len(launch.blocks),

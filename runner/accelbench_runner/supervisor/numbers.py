@@ -12,7 +12,9 @@ from accelbench.api.result import Bound, LimitsSource
 from accelbench.launch.fact import Unreadable, value_or_none
 from accelbench.launch.facts import EnergyScope
 from accelbench.launch.record import LaunchRecord
+from accelbench.stats.summary import geometric_mean, has_tail
 from accelbench.validity.roofline import device_roof, roofline_point, work_per_unit, works_from_memory
+from accelbench.validity.saturated import utilisation
 
 LARGEST_RATIO = 1e15
 """Maximum parity that is stored: a wrong shape or name counts as an infinite error."""
@@ -69,9 +71,16 @@ def unit_cost(
 ) -> UnitCost:
     """Return the energy, price and rates of a unit of work that takes `seconds`, without those that are unknown.
 
+    Where requests arrive, a unit is a request: its rates are those of its service, and its price and energy are those
+    of the time until the next one arrives, in which the device is reserved.
+
     `launches` are the variant's launches, at least one; `all_launches` are those of all variants of the case.
     """
-    numbers = unit_joules(launches, seconds) | unit_price(case, seconds)
+    arrivals = case.measurement.arrivals
+    if arrivals is not None:
+        seconds = geometric_mean(launch.service_seconds() or seconds for launch in launches)
+    occupied_seconds = 1 / arrivals.rate_per_second if arrivals is not None else seconds
+    numbers = unit_joules(launches, occupied_seconds) | unit_price(case, occupied_seconds)
     work = work_per_unit(launches[0])
     if work is None:
         return UnitCost(numbers)
@@ -94,6 +103,30 @@ def unit_cost(
     # A number that is None or 0 is unknown or does not apply.
     numbers |= {name: value for name, value in roofline_numbers.items() if value}
     return UnitCost(numbers, None if bound_is_unknown else point.bound, limits.source)
+
+
+def request_numbers(case: Case, launches: Sequence[LaunchRecord]) -> dict[str, Any]:
+    """Return the 99th percentile of calls or requests, and how requests were served, by field of `Numbers`.
+
+    Empty for protocols that do not time calls one by one. `launches` are the variant's launches, at least one.
+    """
+    if not all(has_tail(launch.protocol) for launch in launches):
+        return {}
+
+    def mean_over_launches(seconds: Callable[[LaunchRecord], float | None]) -> float:
+        """Return the geometric mean over launches, as for the variant's time."""
+        return geometric_mean(filter(None, map(seconds, launches)))
+
+    numbers: dict[str, Any] = {"p99_seconds": mean_over_launches(lambda launch: launch.seconds("p99"))}
+    arrivals = case.measurement.arrivals
+    if arrivals is None:
+        return numbers
+    return numbers | {
+        "requests_per_second": arrivals.rate_per_second,
+        "service_seconds": mean_over_launches(lambda launch: launch.service_seconds()),
+        "service_p99_seconds": mean_over_launches(lambda launch: launch.service_seconds(99)),
+        "utilisation": utilisation(launches, arrivals.rate_per_second),
+    }
 
 
 def unit_price(case: Case, seconds: float) -> dict[str, float]:

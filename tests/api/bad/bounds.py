@@ -132,6 +132,16 @@ BOUNDS = (
         ),
     ),
     bad(
+        "no request in a second",
+        {"spec.measurement": {"protocol": "arrivals", "arrivals": {"ratePerSecond": 0}}},
+        below("spec.measurement.arrivals.ratePerSecond", 0, 1),
+    ),
+    bad(
+        "too few requests for a percentile",
+        {"spec.measurement": {"protocol": "arrivals", "arrivals": {"ratePerSecond": 50, "requests": 99}}},
+        below("spec.measurement.arrivals.requests", 99, 100),
+    ),
+    bad(
         "a metric that nothing has",
         expectation(metric="latency", atMost="2"),
         unsupported("spec.expectations[0].metric", "latency", *METRICS),

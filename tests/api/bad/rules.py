@@ -10,6 +10,11 @@ OF_THE_BASELINE = (
     "expect it of a variant that is not the baseline"
 )
 
+ARRIVALS_TOGETHER = (
+    "spec.measurement: Invalid value: protocol: arrivals and the field arrivals need each other, as in "
+    "protocol: arrivals, arrivals: {ratePerSecond: 100}"
+)
+
 
 def no_variant(path: str, name: str, names: str = NAMES) -> str:
     return (
@@ -51,6 +56,22 @@ RULES = (
         "more rounds than the default's most",
         {"spec.measurement.rounds.min": 30},
         "spec.measurement.rounds: Invalid value: min 30 is above max 20",
+    ),
+    bad(
+        "arrivals without their times",
+        {"spec.measurement.protocol": "arrivals"},
+        ARRIVALS_TOGETHER,
+    ),
+    bad(
+        "times of arrivals for calls",
+        {"spec.measurement": {"protocol": "latency", "arrivals": {"ratePerSecond": 99}}},
+        ARRIVALS_TOGETHER,
+    ),
+    bad(
+        "requests that take longer than the run may",
+        {"spec.measurement": {"protocol": "arrivals", "arrivals": {"ratePerSecond": 10}, "timeLimitSeconds": 999}},
+        "spec.measurement.arrivals: Invalid value: the requests of rounds.min rounds arrive in 1000 s, and "
+        "timeLimitSeconds is 999: ask for fewer requests or more time",
     ),
     bad(
         "one value twice",
