@@ -27,6 +27,7 @@ NUMBERS = {field: number for field, number in MEASURED.items() if number.column}
 """Numbers with a column in the table of variants, by field."""
 NO_LIVE = "Not in progress: the operator shows progress until a run is finished."
 NO_RESULT = "No result of this run yet, or another run of its series has replaced it: kubectl get bmres"
+NO_REQUESTS = "No requests arrived: measure with protocol: arrivals and a rate in spec.measurement.arrivals."
 NO_PROGRAM = "No compiled program: name targets to compile for in spec.accelerator.targets."
 NO_EXCHANGE = (
     "No collectives: programs for one device exchange nothing. To see some, name targets of several devices in "
@@ -36,7 +37,7 @@ NO_DCGM = "No DCGM metrics of this node. Install NVIDIA's dcgm-exporter; other d
 
 
 def dashboard() -> build.Dashboard:
-    """Build the dashboard, with four rows."""
+    """Build the dashboard, with seven rows."""
     made = new(
         "Run",
         "One BenchmarkRun: live progress, cases, variants, validity, and the device's telemetry.",
@@ -53,6 +54,7 @@ def dashboard() -> build.Dashboard:
         made = made.with_panel(panel)
     made = made.with_panel(live_speedup()).with_panel(active_cases())
     made = made.with_row(build.Row("What it found")).with_panel(results()).with_panel(variants())
+    made = made.with_row(build.Row("Requests")).with_panel(requests())
     made = made.with_row(build.Row("What was compiled")).with_panel(programs()).with_panel(collectives())
     made = made.with_row(build.Row("Why it can be believed")).with_panel(checks())
     made = made.with_row(build.Row("Device")).with_panel(utilisation()).with_panel(clock())
@@ -209,6 +211,47 @@ def variants() -> Table:
     )
     widths = {"Step time": 92, "Lower": 92, "Upper": 92, "Speedup": 84, "Failed": 72}
     return with_widths(table, widths | {"Case": CASE_WIDTH, "Variant": 140})
+
+
+REQUESTS = {
+    "rate": ("accelbench_requests_per_second", "Rate"),
+    "busy": ("accelbench_request_utilisation_ratio", "Busy"),
+    "service": ("accelbench_request_service_seconds", "Service p50"),
+    "service99": ("accelbench_request_service_p99_seconds", "Service p99"),
+    "response": ("accelbench_step_seconds", "Response p50"),
+    "response99": ("accelbench_step_p99_seconds", "Response p99"),
+    "lower": ("accelbench_step_p99_lower_seconds", "p99 lower"),
+    "upper": ("accelbench_step_p99_upper_seconds", "p99 upper"),
+}
+"""Columns of requests by the query's name: metric and heading."""
+
+
+def requests() -> Table:
+    """Build the table of requests that arrived at a rate, as they were served and as they were answered."""
+    by = "max by (namespace, series, case, variant)"
+    arrived = f"and on (namespace, series, case, variant) accelbench_requests_per_second{{{RUNS}}}"
+    heads = {"case": "Case", "variant": "Variant"} | {f"Value #{name}": head for name, (_, head) in REQUESTS.items()}
+    queries = (
+        rows(name, f"{by} ({metric}{{{RUNS}}} {arrived}) {OF_THE_RUN}") for name, (metric, _) in REQUESTS.items()
+    )
+    return with_widths(
+        merged_table(
+            "Requests",
+            "Requests that arrived at one rate for all variants. A response is the service and the wait before it; a "
+            "closed loop would show the service alone. Busy is the share of time in which requests were served. The "
+            "interval of the 99th percentile is over the variant's own launches.",
+            heads,
+            ("namespace", "series"),
+            *queries,
+            order=("Case", "Variant"),
+            empty=NO_REQUESTS,
+        )
+        .height(fitting(4))
+        .override_by_name("Rate", unit_of("reqps", 0))
+        .override_by_name("Busy", unit_of("percentunit", 0))
+        .override_by_regexp("/Service|Response|p99/", unit_of("s", 2)),
+        {"Case": CASE_WIDTH, "Variant": 140},
+    )
 
 
 PROGRAM = {

@@ -70,9 +70,15 @@ ALL = {
 }
 """By the names of their files, in the order in which a user meets them."""
 COMPILED = frozenset({"Programs", "Collectives"})
+REQUESTS = frozenset({"Requests"})
 DEVICE = frozenset({"Utilisation", "Clock", "Power", "Temperature"})
 CHOICES = ALL | {
-    "run": replace(ALL["run"], elsewhere=COMPILED | DEVICE),
+    "run": replace(ALL["run"], elsewhere=COMPILED | DEVICE | REQUESTS),
+    "run-of-requests": replace(
+        ALL["run"],
+        chosen={"namespace": "language", "run": "mlp-requests-7"},
+        elsewhere=frozenset(panel["title"] for panel in ALL["run"].panels) - REQUESTS,
+    ),
     "run-compiled": replace(
         ALL["run"],
         chosen={"namespace": "language", "run": "mlp-on-accelerators-7"},

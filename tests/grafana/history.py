@@ -86,6 +86,7 @@ def nightlies() -> tuple[Nightly, ...]:
             Nightly("kernels", "dispatch-overhead", read(path), 4.5)
             for path in sorted(data.glob("dispatch-overhead-*.result.json"))
         ),
+        Nightly("language", "mlp-requests", read(sizes / "arrivals" / "mlp.result.json"), 3.5),
         Nightly("language", "mlp", read(data / "mlp.result.json"), 2.5),
     ]
     for profile, price in (("cpu-1-core", "0.0425 USD"), ("cpu-2-cores", "0.085 USD")):

@@ -34,6 +34,14 @@ PROGRAM = dict.fromkeys(
     1,
 )
 """Of a program that was compiled for a target: every number that is exported, for panels to draw."""
+REQUESTS = {
+    "requests_per_second": 100,
+    "utilisation": "0.5",
+    "p99_seconds": "0.045",
+    "service_seconds": "0.005",
+    "service_p99_seconds": "0.006",
+}
+"""Of a variant that requests were served by."""
 
 __all__ = ["failed", "faster", "invalid", "noisy", "snapshot"]
 
@@ -148,6 +156,8 @@ def _measured(use: str, seconds: str) -> VariantResult:
             launch_outliers=NO_OUTLIERS,
             lower_seconds=seconds,
             upper_seconds="0.03",
+            lower_p99_seconds="0.04",
+            upper_p99_seconds="0.05",
         ),
         numbers=Numbers(
             flops_per_second="130000000000",
@@ -159,6 +169,7 @@ def _measured(use: str, seconds: str) -> VariantResult:
             cpu_joules_per_unit="0.9",
             price_per_unit="0.00006",
             recompilations=0,
+            **REQUESTS,
         ),
     )
 

@@ -169,6 +169,17 @@ VARIANT_METRICS: tuple[Metric[VariantSummary], ...] = (
         lambda variant: variant.upper,
     ),
     Metric(
+        "accelbench_step_p99_lower_seconds",
+        "Lower end of the interval of a variant's own 99th percentile, over its launches, where calls or requests are "
+        "timed one by one.",
+        lambda variant: variant.lower_p99,
+    ),
+    Metric(
+        "accelbench_step_p99_upper_seconds",
+        "Upper end of the interval of a variant's own 99th percentile, over its launches.",
+        lambda variant: variant.upper_p99,
+    ),
+    Metric(
         "accelbench_phase_seconds",
         "Seconds that a phase of a launch takes: the median over the launches of the latest result.",
         lambda variant: {(phase,): seconds for phase, seconds in variant.phase_seconds.items()},

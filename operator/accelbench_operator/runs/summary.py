@@ -46,6 +46,9 @@ class VariantSummary:
     """Lower end of the confidence interval of `seconds`, which is not paired with the baseline."""
     upper: float | None = None
     """Upper end of that interval."""
+    lower_p99: float | None = None
+    """Lower end of the same interval of the 99th percentile; None unless calls are timed one by one."""
+    upper_p99: float | None = None
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of each phase of a launch: `compile`, `first-step`, and so on."""
     numbers: Mapping[str, float] = field(default_factory=dict)
@@ -253,6 +256,8 @@ def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSu
         seconds=step_seconds(variant),
         lower=_optional_float(variant.spread.lower_seconds) if variant.spread else None,
         upper=_optional_float(variant.spread.upper_seconds) if variant.spread else None,
+        lower_p99=_optional_float(variant.spread.lower_p99_seconds) if variant.spread else None,
+        upper_p99=_optional_float(variant.spread.upper_p99_seconds) if variant.spread else None,
         phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
         numbers=numbers,
         failure=reason if has_failed else None,
