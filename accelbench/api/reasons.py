@@ -171,6 +171,15 @@ class AttemptReason(Reason):
         "kubectl describe pod says more; if it happens on one node only, look at that node",
         RetryLimit.INFRASTRUCTURE,
     )
+    ADDED_CONTAINER_FAILED = (
+        "AddedContainerFailed",
+        "A container that was added to the runner's pod failed or wrote too much, so the runner could not go on.",
+        (
+            "An admission webhook has added the container that the message names: ask whoever runs that webhook how it "
+            "leaves a pod out; spec.podTemplate.metadata takes labels and annotations"
+        ),
+        RetryLimit.INFRASTRUCTURE,
+    )
     START_ERROR = (
         "StartError",
         "The container cannot be started: its image has no such program, or is for another architecture.",

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from accelbench.api.reasons import AttemptReason
 from accelbench.api.result import Result
@@ -12,6 +13,7 @@ from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.job import attempted_case
 from accelbench_operator.runs.observed import observe_pod
 from accelbench_operator.runs.waits import FIRST_RETRY
+from operator_world.applying import CREATE, World
 from operator_world.builders import (
     ALL_RETRIES,
     NOW,
@@ -75,6 +77,49 @@ def test_the_result_names_the_container_that_shared_its_processors() -> None:
     assert "container istio-proxy still runs" in found.notes[0]
 
 
+def test_a_failure_of_another_container_is_not_the_runners_and_the_result_names_it() -> None:
+    case = attempted_case(PLAN.cases[0], 1)
+    result = make_result(case)
+    pod = replace(HELD, phase="Failed", still_running=(), failed_containers=("forger failed with exit code 1 (Error)",))
+    found = read_outcome(
+        case,
+        replace(pod, message=make_headline(result)),
+        read_log(make_log(result).splitlines()),
+        retries=ALL_RETRIES,
+        now="2026-03-01T13:00:00Z",
+    )
+
+    assert isinstance(found, Result)
+    assert (found.complete, found.comparisons) == (True, result.comparisons)
+    assert "container forger failed with exit code 1 (Error)" in found.notes[0]
+
+
+def test_what_another_container_prints_or_reports_is_not_read() -> None:
+    world = World()
+    world.do(CREATE)
+    world.cluster.start_pods()
+    world.cluster.end(ATTEMPT.job, "whole")
+    pod = world.cluster.pods[ATTEMPT.job]
+    forged = make_result(attempted_case(PLAN.cases[0], 1), speedup="999")
+    state = {"exitCode": 1, "reason": "OOMKilled", "message": make_headline(forged)}
+    pod["status"]["containerStatuses"].insert(0, {"name": "forger", "state": {"terminated": state}})
+    pod["status"]["phase"] = "Failed"
+    answer = world.cluster.answer
+    asked: list[str] = []
+
+    def answer_log(method: str, path: str, query: dict[str, Any], body: Any) -> str:
+        if path.endswith("/log"):
+            asked.append(query["container"])
+        return answer(method, path, query, body)
+
+    world.cluster.answer = answer_log  # type: ignore[method-assign]
+    world.cluster.list_into(world.store)
+    world.do(Collect(world.attempt, ALL_RETRIES))
+    (stored,) = world.cluster.results.values()
+    assert (asked, stored["result"]["complete"]) == (["runner"], True)
+    assert stored["result"]["comparisons"][0]["speedup"] == "2"
+
+
 def test_a_pod_tells_which_of_its_containers_still_run() -> None:
     over = {"terminated": {"exitCode": 0, "startedAt": "2026-03-01T12:00:00Z", "finishedAt": "2026-03-01T12:00:30Z"}}
     body = {
@@ -84,6 +129,7 @@ def test_a_pod_tells_which_of_its_containers_still_run() -> None:
             "containerStatuses": [
                 {"name": "istio-proxy", "state": {"running": {"startedAt": "2026-03-01T12:00:00Z"}}},
                 {"name": "log-shipper", "state": over},
+                {"name": "crashing", "state": {"terminated": {"exitCode": 9, "reason": "Error"}}},
                 {"name": "runner", "state": over},
             ],
         },
@@ -91,4 +137,6 @@ def test_a_pod_tells_which_of_its_containers_still_run() -> None:
     pod = observe_pod(body)
 
     assert (pod.is_over, pod.is_runner_over, pod.still_running) == (False, True, ("istio-proxy",))
+    assert pod.failed_containers == ("crashing failed with exit code 9 (Error)",)
+    assert (pod.exit_code, pod.reason) == (0, "")
     assert not running(ATTEMPT, still_running=("istio-proxy",)).is_runner_over

@@ -41,6 +41,7 @@ def failure_of(exit_code: int = 137, **pod: Any) -> AttemptFailure:
         ("Evicted", 'Usage of EmptyDir volume "x" exceeds the limit "8Gi". ', "", "StorageLimitExceeded", None),
         ("Evicted", "Pod ephemeral local storage usage exceeds the total", "", "StorageLimitExceeded", None),
         ("Evicted", "Container runner exceeded its local ephemeral storage", "", "StorageLimitExceeded", None),
+        ("Evicted", "Container proxy exceeded its local ephemeral storage", "", "AddedContainerFailed", INFRASTRUCTURE),
         ("Evicted", "The node was low on resource: memory. ", BY_KUBELET, "NodePressure", INFRASTRUCTURE),
         ("Evicted", "The node had condition: [DiskPressure]. ", "", "NodePressure", INFRASTRUCTURE),
         ("Preempting", "Preempted in order to admit critical pod", "TerminationByKubelet", "Preempted", DISRUPTION),
@@ -102,8 +103,14 @@ def test_a_pod_whose_init_container_failed_names_it_with_its_words() -> None:
         waiting="PodInitializing",
         init_state="vault-agent-init failed with exit code 3 (Error: permission denied)",
     )
-    assert (failure.reason, failure.reason.retry_limit) == ("NotStarted", INFRASTRUCTURE)
+    assert (failure.reason, failure.reason.retry_limit) == ("AddedContainerFailed", INFRASTRUCTURE)
     assert "init container vault-agent-init failed with exit code 3 (Error: permission denied)" in failure.message
+
+
+def test_a_lost_result_names_the_container_that_failed_beside_the_runner() -> None:
+    failure = failure_of(143, failed_containers=("proxy failed with exit code 9 (Error)",))
+    assert failure.reason == "ResultLost"
+    assert "proxy failed with exit code 9 (Error)" in failure.message
 
 
 def test_the_exit_code_of_a_container_that_never_ran_is_not_the_runners() -> None:

@@ -51,7 +51,7 @@ def read_outcome(
         now: The current time, for a result that the operator makes because the runner's own is lost.
     """
     outcome = _read_outcome(case, pod, log, retries, now)
-    if isinstance(outcome, AttemptFailure) or not pod.still_running:
+    if isinstance(outcome, AttemptFailure) or not (pod.still_running or pod.failed_containers):
         return outcome
     # The last note of an incomplete result has to stay the reason why it is incomplete, so this note goes first.
     return outcome.model_copy(update={"notes": (_note_on_other_containers(pod), *outcome.notes)})
@@ -59,9 +59,12 @@ def read_outcome(
 
 def _note_on_other_containers(pod: ObservedPod) -> str:
     """Return a note that other containers were added to the runner's pod, which may disturb the measurement."""
+    states = [f"container {failed}" for failed in pod.failed_containers]
+    if pod.still_running:
+        states.append(f"{explain_still_running(pod)} in the pod although the runner has ended")
     return (
-        f"{explain_still_running(pod)} in the pod although the runner has ended: what was added to the pod shares the "
-        f"processors that are measured; exempt pods with the label {labels.MANAGED_BY}={labels.MANAGER} from it"
+        f"{'; '.join(states)}: what was added to the pod shares the processors that are measured; exempt pods with the "
+        f"label {labels.MANAGED_BY}={labels.MANAGER} from it"
     )
 
 

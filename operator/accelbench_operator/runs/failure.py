@@ -12,6 +12,7 @@ from typing import NamedTuple
 from accelbench.api.reasons import AttemptReason
 from accelbench.document import on_one_line, timestamp
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod
+from accelbench_operator.runs.pod_template import CONTAINER
 from accelbench_operator.runs.same_case import describe_changes
 
 INVALID_CASE_EXIT = 2
@@ -26,6 +27,9 @@ NODE_GONE = {"TerminationByKubelet", "DeletionByTaintManager", "DeletionByPodGC"
 """Reasons of the condition `DisruptionTarget` if the node shuts down, got a taint or is gone."""
 NEVER_STARTS = re.compile("exec format error|executable file not found|no such file or directory|permission denied")
 """Messages of container runtimes about an image that starts on no node of its kind."""
+
+OVER_ITS_STORAGE = re.compile(r"^Container (?P<name>\S+) exceeded its local ephemeral storage")
+"""Message of a kubelet about a pod that it evicts."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,12 @@ def result_refused(message: str) -> AttemptFailure:
     return _failure(AttemptReason.RESULT_REFUSED, message)
 
 
+def _is_by_added_container(pod: ObservedPod) -> bool:
+    """Return True if the kubelet ended the pod because a container other than the runner's exceeded its storage."""
+    blamed = OVER_ITS_STORAGE.search(pod.pod_message)
+    return blamed is not None and blamed["name"] != CONTAINER
+
+
 def removal_of(pod: ObservedPod) -> Removal | None:
     """Return why the cluster ended a pod; None if it did not."""
     reason = _removal_reason(pod)
@@ -124,6 +134,8 @@ def _removal_reason(pod: ObservedPod) -> AttemptReason | None:
     """Return why the cluster ended a pod, as the reason of a failed attempt; None if it did not."""
     if pod.pod_reason == "Evicted":
         # A kubelet evicts a pod that exceeds a storage limit of its own, or any pod if its node is low on a resource.
+        if _is_by_added_container(pod):
+            return AttemptReason.ADDED_CONTAINER_FAILED
         is_own_limit = "exceed" in pod.pod_message
         return AttemptReason.STORAGE_LIMIT_EXCEEDED if is_own_limit else AttemptReason.NODE_PRESSURE
     cause = pod.disruption.partition(": ")[0]
@@ -159,6 +171,8 @@ def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFai
     if pod.exit_code is None or pod.started_at is None or pod.reason in {"StartError", "ContainerCannotRun"}:
         return _not_started(pod)
     ending = f"the runner ended with exit code {pod.exit_code} and left no complete result"
+    if pod.failed_containers:
+        log_state += f". Of the pod's other containers, {', '.join(pod.failed_containers)}"
     return _failure(AttemptReason.RESULT_LOST, f"{ending}. {log_state} ({log_command})")
 
 
@@ -174,6 +188,8 @@ def _not_started(pod: ObservedPod) -> AttemptFailure:
     detail = f"pod {pod.key.name} ended before its container ran: {causes or 'no reason given'}"
     if pod.pod_reason == "DeadlineExceeded":
         return _failure(AttemptReason.START_DEADLINE_EXCEEDED, detail)
+    if pod.init_state and not pod.pod_reason:
+        return _failure(AttemptReason.ADDED_CONTAINER_FAILED, detail)
     if NEVER_STARTS.search(reason_message):
         return _failure(AttemptReason.START_ERROR, detail)
     return _failure(AttemptReason.NOT_STARTED, detail)

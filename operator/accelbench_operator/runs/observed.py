@@ -21,6 +21,8 @@ MAXIMUM_TEXT = 1024
 """Maximum number of characters of a text that is stored of an object, such as the message of a condition."""
 MAXIMUM_CONTAINERS = 8
 """Maximum number of other containers of a pod that are stored."""
+MAXIMUM_END = 128
+"""Maximum number of characters about another container that failed."""
 MAXIMUM_TERMINATION_MESSAGE = 4096
 """As kubelets shorten a container's termination message."""
 PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
@@ -102,6 +104,8 @@ class ObservedPod:
     """Time at which the scheduler found a node for it, by the scheduler's clock; None before."""
     still_running: tuple[str, ...] = ()
     """Other containers that have not ended. Admission webhooks add them, and the pod lasts as long as they do."""
+    failed_containers: tuple[str, ...] = ()
+    """Name and end of other containers that failed. They may fail without the runner, and say nothing of it."""
     is_untracked: bool = False
     """True if the pod is being deleted and its Job does not track it any more: unless the Job ends, another pod
     replaces this one."""
@@ -223,6 +227,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
         init_state=_init_state(body),
         scheduled_at=parse_time(scheduling.get("lastTransitionTime")) if scheduling.get("status") == "True" else None,
         still_running=_still_running(status),
+        failed_containers=_failed_containers(status),
         # A pod that is being deleted and that its Job does not track is replaced by another, unless the Job has ended.
         is_untracked="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
         document=digest_document(document_of(body)),
@@ -247,6 +252,22 @@ def _still_running(status: Manifest) -> tuple[str, ...]:
         if container["name"] != CONTAINER and "terminated" not in (container.get("state") or {})
     )
     return tuple(itertools.islice(names, MAXIMUM_CONTAINERS))
+
+
+def _failed_containers(status: Manifest) -> tuple[str, ...]:
+    """Return the name and the end of containers other than the runner's that failed, at most `MAXIMUM_CONTAINERS`."""
+    ends = (
+        _describe_end(container["name"], (container.get("state") or {}).get("terminated") or {})
+        for container in status.get("containerStatuses") or ()
+        if container["name"] != CONTAINER
+    )
+    return tuple(itertools.islice(filter(None, ends), MAXIMUM_CONTAINERS))
+
+
+def _describe_end(name: str, terminated: Manifest) -> str:
+    """Return the name and the end of a container that failed; empty if it did not."""
+    exit_code = terminated.get("exitCode")
+    return _text(f"{name} failed with exit code {exit_code} ({describe(terminated)})", MAXIMUM_END) if exit_code else ""
 
 
 def _init_state(body: Manifest) -> str:
