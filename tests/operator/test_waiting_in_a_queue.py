@@ -208,10 +208,16 @@ def test_a_job_has_let_go_of_a_pod_that_is_deleted_without_its_finalizer(
 # -- in whose words -----------------------------------------------------------------------------------------------
 
 
+def of_job(uid: str) -> Any:
+    """The metadata of Kueue's Workload of a Job."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": ATTEMPT.job, "uid": uid, "controller": True}
+    return {"name": "job-chain", "labels": {JOB_UID_LABEL: uid}, "ownerReferences": [owner]}
+
+
 def workload(*conditions: tuple[str, str, str, str], active: bool = True, checks: Any = ()) -> Any:
     named = [dict(zip(("type", "status", "reason", "message"), each, strict=True)) for each in conditions]
     return {
-        "metadata": {"name": "job-chain", "labels": {JOB_UID_LABEL: HELD.key.uid}},
+        "metadata": of_job(HELD.key.uid),
         "spec": {"active": active},
         "status": {"conditions": named, "admissionChecks": list(checks)},
     }
@@ -270,6 +276,17 @@ def test_a_run_that_no_queue_will_admit_says_so_and_what_to_do(
 
 
 @pytest.mark.parametrize(
+    "owners", [[], [{"apiVersion": "v1", "kind": "ConfigMap", "uid": HELD.key.uid, "controller": True}]]
+)
+def test_a_workload_that_is_not_its_jobs_ends_no_wait_in_a_queue(owners: Any) -> None:
+    forged = workload(active=False)
+    forged["metadata"] = forged["metadata"] | {"ownerReferences": owners}
+    report = asked(forged)
+    assert report.in_queue
+    assert "has created no Workload for it" in report.message
+
+
+@pytest.mark.parametrize(
     ("error", "said", "in_queue"),
     [
         (NotFoundError(404, "404 page not found"), "this cluster has no Kueue to admit it: install Kueue, or", False),
@@ -297,7 +314,7 @@ def test_one_list_answers_for_all_jobs_of_a_namespace_and_of_others_nothing_is_k
         async def list_workloads(self, _: str) -> AsyncIterator[Any]:
             self.lists += 1
             for number in range(200):
-                yield workload(FULL) | {"metadata": {"name": "w", "labels": {JOB_UID_LABEL: f"u-{number}"}}}
+                yield workload(FULL) | {"metadata": of_job(f"u-{number}")}
 
     kueue = Kueue()
     queues = Queues(kueue, lambda: NOW, lambda _: {job.key.uid for job in jobs})  # type: ignore[arg-type]

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from accelbench.api import labels
 from accelbench.cluster_api.errors import ApiError, NotFoundError
+from accelbench.cluster_api.kinds import JOB
 from accelbench.document import shorten
 from accelbench.problem import suggest_name
-from accelbench_operator.runs.cluster import JOB_UID_LABEL, Cluster
+from accelbench_operator.engine.kinds import controller_uid
+from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.namespace_cache import NamespaceCache
 from accelbench_operator.runs.observed import MAXIMUM_TEXT, ObservedJob
 
@@ -113,7 +115,8 @@ class Queues:
         uids = self._find_uids(namespace)
         workloads: dict[str, _Workload] = {}
         async for workload in self._cluster.list_workloads(namespace):
-            uid = workload["metadata"]["labels"][JOB_UID_LABEL]
+            # The label is not enough: Kueue makes the Job the controller of its Workload.
+            uid = controller_uid(workload, JOB)
             if uid in uids:
                 workloads[uid] = _Workload(
                     is_inadmissible=_is_inadmissible(workload),
