@@ -1,6 +1,7 @@
 """Every wait of the table, provoked: it speaks while it lasts, and ends when the table says, as the table says."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +11,7 @@ import pytest
 
 from accelbench.api import labels
 from accelbench.api.run import BenchmarkRunStatus
-from accelbench.cluster_api.errors import ApiError, ForbiddenError, UnreachableError
+from accelbench.cluster_api.errors import ApiError, ForbiddenError, UnreachableError, api_error
 from accelbench.document import timestamp
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.queue import LONGEST_DELAY_SECONDS
@@ -334,6 +335,20 @@ def test_no_event_that_somebody_posts_ends_a_wait(message: str, about: str) -> N
     end = world.wait()
     assert end is not None
     assert end - NOW >= DAY
+    assert world.reason() == "StartDeadlineExceeded"
+
+
+def test_a_namespace_that_has_lost_its_label_is_named_in_the_condition_and_waited_for() -> None:
+    denial = (
+        "jobs.batch is forbidden: ValidatingAdmissionPolicy 'x-jobs' with binding 'x-jobs' denied request: namespace "
+        "team: is not labelled accelbench.dev/runs=allowed, so it may have no runs; ask those who manage the cluster"
+    )
+    world = World().refuse("create_job", api_error(422, json.dumps({"message": denial})))
+    world.refused()
+    assert denial in world.said()
+    assert "once the namespace has the label, the case continues by itself" in world.said()
+    assert "podTemplate" not in world.said()
+    world.wait()
     assert world.reason() == "StartDeadlineExceeded"
 
 

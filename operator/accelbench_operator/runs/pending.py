@@ -105,6 +105,10 @@ class Advice(Enum):
         "failed calling webhook",
         "That admission webhook does not answer: once its owner has repaired it, the case continues by itself",
     )
+    NAMESPACE = (
+        "so it may have no runs",
+        "Nothing in the run changes that: once the namespace has the label, the case continues by itself",
+    )
     POLICY = ("denied", "Change what the policy names, in spec.podTemplate or in the profile")
     TERMINATING = ("is being terminated", "The namespace is being deleted, and the run with it")
     CONFIG_MAP = ("configmap", "Create it, and the pod continues by itself")
@@ -247,7 +251,7 @@ def _advice_on_refusal(message: str) -> Advice | None:
     """Return the most specific advice on a refusal by the API server; None if there is none."""
     for advice in (
         *(Advice.QUOTA, Advice.LIMIT_RANGE, Advice.PRIORITY, Advice.TERMINATING),
-        *(Advice.WEBHOOK, Advice.POLICY),
+        *(Advice.WEBHOOK, Advice.NAMESPACE, Advice.POLICY),
     ):
         if advice.contained_text in message:
             return advice
