@@ -1,7 +1,7 @@
-"""Find reasons to give a row no verdict: sides that nobody runs so, and ratios that a plain product has too. Pure.
+"""Find reasons to give a row no verdict: unusual programs, and ratios that a plain matrix product has too. Pure.
 
 A control is a run of plain matrix products in both frameworks, whose times depend on the libraries behind them and on
-the processor. What is left of a ratio without that of the control is what the row's program adds.
+the processor. A row's ratio divided by the control's is what the row's program adds.
 """
 
 import math
@@ -28,7 +28,7 @@ class Control:
 
     sentence: str
     explains: bool
-    """True if the ratio is that of a plain product, or no larger."""
+    """True if the program adds nothing that is significant to the ratio of a plain product, or if that is unknown."""
 
 
 def reasons(claim: Claim, cases: Cases, controls: Sequence[Result]) -> tuple[str, ...]:
@@ -44,8 +44,10 @@ def reasons(claim: Claim, cases: Cases, controls: Sequence[Result]) -> tuple[str
         found.append(f"The sides are not as their communities run them; missing: {claim.sides_lack}.")
     compared = list(against_controls(claim, cases, controls))
     explained = [control.sentence for control in compared if control.explains]
-    # Each condition of a claim has to stand by itself. A question of our own has an answer in what is not explained.
-    if claim.is_decidable or len(explained) == len(compared):
+    # One explained ratio is enough to withhold the verdict of a claim, because it needs each of its conditions. A
+    # question of our own is answered by the other ratios, if there are any.
+    all_are_explained = len(explained) == len(compared)
+    if claim.is_decidable or all_are_explained:
         found += explained
     return tuple(found)
 
@@ -54,25 +56,29 @@ def against_controls(claim: Claim, cases: Cases, controls: Sequence[Result]) -> 
     """Yield, for each ratio of times between two frameworks on a processor, what the control shows about it.
 
     A row without conditions is about all ratios of its results, and a claim about those that its conditions name.
-    Ratios whose interval has 1 inside need no explanation. A claim without a control yields nothing.
+    Ratios whose interval contains 1 need no explanation. A claim without a control yields nothing.
     """
-    for result, outcomes in cases if claim.control else ():
-        if result.case.accelerator.platform != "cpu" or result.case.accelerator.target:
-            continue  # other devices' libraries are their vendors', in both frameworks
-        here = [control for control in controls if control.fingerprint.get(DEVICE) == result.fingerprint.get(DEVICE)]
+    if not claim.control:
+        return
+    for result, outcomes in cases:
+        is_measured_on_cpu = result.case.accelerator.platform == "cpu" and not result.case.accelerator.target
+        if not is_measured_on_cpu:
+            continue  # on other devices, both frameworks use the libraries of the device's vendor
+        device = result.fingerprint.get(DEVICE)
+        controls_on_device = [control for control in controls if control.fingerprint.get(DEVICE) == device]
         expectations = claim.expectations or [outcome.expectation for outcome in outcomes]
-        in_table = suite.with_baseline(result, claim.table_baseline) if claim.table_baseline else result
-        for comparison in in_table.comparisons:
-            asked = _frameworks(result, comparison)
+        shown_result = suite.with_baseline(result, claim.table_baseline) if claim.table_baseline else result
+        for comparison in shown_result.comparisons:
+            framework_pair = _frameworks(result, comparison)
             interval = _interval(comparison)
-            if (
-                asked
-                and interval
-                and not interval[0] <= 1 <= interval[1]
-                and _is_asked(claim, expectations, comparison)
-            ):
-                product = next(filter(None, (_product(control, asked) for control in here)), None)
-                yield _compare(f"{comparison.variant} over {comparison.baseline}", interval, product)
+            if framework_pair is None or interval is None or not _is_asked(claim, expectations, comparison):
+                continue
+            lower, upper = interval
+            if lower <= 1 <= upper:
+                continue
+            products = (_product(control, framework_pair) for control in controls_on_device)
+            known_product = next((product for product in products if product is not None), None)
+            yield _compare(f"{comparison.variant} over {comparison.baseline}", interval, known_product)
 
 
 def _frameworks(result: Result, comparison: Comparison) -> tuple[str, str] | None:
@@ -89,33 +95,38 @@ def _interval(comparison: Comparison) -> Interval | None:
 
 def _is_asked(claim: Claim, expectations: Sequence[Expectation], comparison: Comparison) -> bool:
     """Return True if the ratio belongs to a condition of the claim, or to a row without any."""
-    pair = {comparison.variant, comparison.baseline}
+    if not claim.is_decidable:
+        return True
     pairs = [{majority.variant, majority.over} for majority in claim.majorities]
     pairs += [{training.variant, training.over} for training in claim.trainings]
-    if not claim.is_decidable or pairs:
-        return not claim.is_decidable or pair in pairs
+    if pairs:
+        return {comparison.variant, comparison.baseline} in pairs
     return any(each.metric == "speedup" and each.variant == comparison.variant for each in expectations)
 
 
-def _product(control: Result, asked: tuple[str, str]) -> Interval | None:
+def _product(control: Result, framework_pair: tuple[str, str]) -> Interval | None:
     """Return how many times as fast a plain product is in the first framework as in the second; None if unknown."""
+    first, second = framework_pair
     for comparison in control.comparisons:
         compared, interval = _frameworks(control, comparison), _interval(comparison)
-        if interval and compared == asked:
+        if interval is None:
+            continue
+        if compared == (first, second):
             return interval
-        if interval and compared == asked[::-1]:
-            return 1 / interval[1], 1 / interval[0]
+        if compared == (second, first):
+            return 1 / interval[1], 1 / interval[0]  # inverting swaps the ends
     return None
 
 
 def _compare(subject: str, interval: Interval, product: Interval | None) -> Control:
-    """Return what is left of a ratio if the ratio of a plain product is taken away."""
+    """Return whether the ratio of a plain product explains the ratio in `interval`, with a sentence on `subject`."""
     if product is None:
         return Control(
             f"{subject}: no plain product was measured on this processor, so nothing follows.", explains=True
         )
-    left = interval[0] / product[1], interval[1] / product[0]
-    explains = left[0] <= 1 if interval[0] > 1 else left[1] >= 1
+    # What the program adds to the ratio of a plain product: 1 if nothing.
+    added_lower, added_upper = interval[0] / product[1], interval[1] / product[0]
+    explains = added_lower <= 1 if interval[0] > 1 else added_upper >= 1
     end = "the libraries behind the products explain it" if explains else "the libraries behind it do not explain all"
     sentence = f"{subject}: {_times(interval)}; a plain product: {_times(product)}; {end}."
     return Control(sentence, explains=explains)
