@@ -60,7 +60,7 @@ def choose_arguments(
 ) -> Arguments:
     """Return which values to pass to the function by position and which by keyword.
 
-    These values are all of the arrays, and those of the parameters that the function names.
+    All of the arrays are passed, and of the parameters only those that the function has in its signature.
 
     Raises:
         InvalidWorkloadError: The function does not accept these arrays.
@@ -77,7 +77,7 @@ def choose_arguments(
         # `**others` gets the remaining arrays by name; otherwise `*args` or `x, /` gets them by position.
         by_position = accepts_unnamed_values and inspect.Parameter.VAR_KEYWORD not in kinds
     else:
-        by_position = True
+        by_position = True  # the parameters of a library's function have names of their own
     if by_position:
         arguments = _by_position(signature, list(arrays), chosen_parameters)
     else:

@@ -45,9 +45,11 @@ class Members:
 def find_members(module: ModuleType) -> Members:
     """Return the members of a module that accelbench uses.
 
+    Members are only checked if there are programs.
+
     Raises:
-        InvalidWorkloadError: There are programs, and a member such as `reference` is no function, or another member's
-            name looks like a misspelling.
+        InvalidWorkloadError: A member such as `reference` is not a function, or the name of an unknown member looks
+            like a misspelling.
     """
     used_names = _used_names(module)  # a member that other code uses is a helper
     unused = {name: member for name, member in vars(module).items() if name not in used_names}
@@ -57,7 +59,7 @@ def find_members(module: ModuleType) -> Members:
     for program in programs:
         known_names = [name for name in setup_names(program) if name in callables and name in unused]
         if known_names:
-            setups[program] = callables[known_names[0]]  # `setup_names` has the program's own first
+            setups[program] = callables[known_names[0]]  # `setup_names` begins with the program's own setup
     members = Members(
         programs=programs,
         others={name: callables[name] for name in OTHER_NAMES if name in callables},
@@ -92,7 +94,7 @@ def _refuse_misspellings(
 ) -> None:
     """Raise InvalidWorkloadError if the name of an unknown member looks like a misspelling.
 
-    `unused` has the members that no code of the module uses, because helpers may have any name.
+    `unused` has the members that no code of the module uses. All other members are helpers, which may have any name.
     """
     # A declaration, such as `cots = {...}` for `cost`.
     dictionaries = {name for name, member in unused.items() if isinstance(member, dict | Measure)}
@@ -111,7 +113,7 @@ def _refuse_misspellings(
     known_names = members.programs.keys() | members.others.keys() | members.declared.keys() | known_setups
     unknown_names = callables.keys() - known_names
     for name in (*frameworks.names(), *OTHER_NAMES):
-        if name in found_frameworks or name in members.others:  # it is there, so no other name stands for it
+        if name in found_frameworks or name in members.others:  # the module has this name, so it is not misspelt
             continue
         if misspelling := workload_checks.find_misspelling(name, unknown_names):
             raise InvalidWorkloadError(f"{location(callables[misspelling])}: did you mean {name}()?")

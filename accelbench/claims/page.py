@@ -228,7 +228,7 @@ def _claim_section(
 ) -> list[str]:
     """Return the paragraphs of one claim: quote, verdict with its answer, findings, picture and tables, basis.
 
-    `runs` have their tables here; `earlier_rows` show those of its other runs.
+    The section has the tables of `runs`; for those of the claim's other runs it refers to `earlier_rows`.
     """
     claim = settled_claim.claim
     answer = answers.in_words(settled_claim)

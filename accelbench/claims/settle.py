@@ -240,6 +240,7 @@ def _undecided_verdict(
         return "untestable-anywhere"
     is_incomplete = run_is_missing or not all(run.is_complete for run in runs)
     if not all_can_decide or is_incomplete:
+        # A claim about one machine is not decided by results of another machine of the same class.
         if is_measured_there and not claim.machine:
             return "measured-not-decided"
         return "not-measured-yet" if all_can_decide else "untestable-here"

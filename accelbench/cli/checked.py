@@ -110,7 +110,8 @@ def _finished_variant(variant: VariantResult, result: Result, launches: Sequence
     if failed_references:
         # The text of the parity check already says what to do about a reference that could not be computed.
         failed_names.discard("parity")
-    # A variant's program is the reference if the workload has none: then the name is that variant's.
+    # A workload without a reference is compared with a variant's program. If that fails, `failed_references` has the
+    # variant's name, which is not the name of a function.
     failed_functions = [name for name in failed_references if name in FUNCTIONS]
     return CheckedVariant(
         variant.name,

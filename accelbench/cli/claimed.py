@@ -103,10 +103,10 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
 
 
 def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> SettledClaim:
-    """Decide the claim by the results of the first class in `hardware` whose results are complete.
+    """Decide the claim by the results of one class of hardware; results of the other classes are only shown.
 
-    If no class has complete results, those of the first class decide that the claim is about and that has any; else
-    those of the first class. Results of other classes are only shown.
+    It is the first class in `hardware` with complete results or, if there is none, the first one with any results. If
+    no class has results, it is the first class in `hardware`.
     """
     complete_hardware = [candidate for candidate in hardware if _is_measured(claim, candidate, results)]
     started_hardware = [candidate for candidate in hardware if _is_started(claim, candidate, results)]

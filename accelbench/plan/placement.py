@@ -228,8 +228,8 @@ def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]
 def pod_requests(spec: Manifest) -> Amounts:
     """Return the amount of each resource that the scheduler reserves for a pod with this spec.
 
-    That is the pod's overhead plus the sum of all containers and sidecars. Where an init container needs more than this
-    sum, it counts instead: init containers run one by one before the others. Each pod also counts as 1 of `pods`.
+    That is the sum of all containers and sidecars, plus the pod's overhead. Init containers run one by one before the
+    others: if one of them needs more than the sum, its amount replaces the sum. Each pod also counts as 1 of `pods`.
     """
     container_sum: defaultdict[str, Decimal] = defaultdict(Decimal)
     largest_init: defaultdict[str, Decimal] = defaultdict(Decimal)

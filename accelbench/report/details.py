@@ -85,9 +85,9 @@ def _tail_interval(spread: Spread | None) -> str:
 
 
 def first_calls(result: Result) -> Table | None:
-    """Return a table of the times of first calls, and of the steps after which faster steps make up for a slower one.
+    """Return a table of first calls: their times, and the number of steps after which a slower one has paid back.
 
-    The table is None if neither a number of steps nor a time with a warm cache is known.
+    Returns None if neither a number of steps nor a time with a warm cache is known.
     """
     payback_by_variant = {
         comparison.variant: comparison.pays_back for comparison in result.comparisons if comparison.pays_back
@@ -98,7 +98,7 @@ def first_calls(result: Result) -> Table | None:
     for variant in view.baseline_first(result):
         if not variant.phases:
             continue
-        payback_cell = ""  # empty for all variants if no number of steps is known, which removes the column
+        payback_cell = ""  # a column whose cells are all empty is not shown
         if payback_by_variant and variant.name == result.case.baseline:
             payback_cell = "baseline"
         elif variant.name in payback_by_variant:

@@ -54,9 +54,8 @@ def estimate_payback(
 ) -> PaybackEstimate | None:
     """Estimate after how many steps, or until which step, a variant is ahead of its baseline in total time.
 
-    None with too few rounds.
     Item i of `baseline` and of `variant` is from the same round. The interval misses the true number of steps with
-    probability `alpha`.
+    probability `alpha`. Returns None with too few rounds.
     """
     pairs = list(zip(baseline, variant, strict=True))
     extra_seconds = [variant_cost.first_call - baseline_cost.first_call for baseline_cost, variant_cost in pairs]

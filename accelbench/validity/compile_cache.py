@@ -17,8 +17,10 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     if isinstance(cold, Unreadable):
         return untested(cold)
     reading = f"cold: {cold.hits} hits, {cold.misses} misses"
-    # Without a miss, the hits are on programs that the launch did not compile.
-    if cold.before or (cold.hits and not cold.misses):
+    # A launch may hit programs that it has compiled itself. Without a miss it has compiled none, so others filled the
+    # cache.
+    has_only_hits = cold.hits > 0 and cold.misses == 0
+    if cold.before or has_only_hits:
         return failed(f"{reading}, {cold.before} files in its cache beforehand")
     if launch.warm is None:
         return passed(reading)

@@ -65,7 +65,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         reading += f"; {device_processes} other process{plural} on the {platform.title}"
     if share > NEIGHBOURS.biases or device_processes:
         return failed(reading)
-    if platform.own_users and device_processes is None:  # others may have used the device unseen
+    if platform.own_users and device_processes is None:  # nobody knows whether other processes used the device
         if isinstance(device, Unreadable):
             return untested(device)
         return untested(f"{reading}; {device.source} does not list the processes on the {platform.title}")

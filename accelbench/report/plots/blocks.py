@@ -41,7 +41,7 @@ def plot(
     rounds = sorted({launch.round for launches in timed.values() for launch in launches})
     logarithmic = any(max(values) > MAXIMUM_LINEAR_RATIO * min(values) for values in map(_values, timed.values()))
     launch_count = sum(len(launches) for launches in timed.values())
-    # Of one launch; at least 4, because the narrow drawing has half as many, and `sample_indices` needs 2.
+    # The dots of one launch: at least 4, because the narrow drawing has half as many, and `sample_indices` needs 2.
     wide_maximum_dots = max(4, MAXIMUM_BLOCKS // launch_count)
 
     def make_figure(width: int) -> "Figure":

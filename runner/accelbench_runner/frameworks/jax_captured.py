@@ -118,7 +118,7 @@ def _is_module_argument(place: Place, program: Program) -> bool:
 def _move_modules_to_state(program: Program, places: Sequence[Place], arguments: Mapping[str, Any]) -> Program:
     """Return the program with the arrays of its Flax modules in the state, because a jitted step cannot change modules.
 
-    `places` are those where the step captures modules; `arguments` are modules that it takes as arguments, by name. The
+    `places` are where the step captures modules; `arguments` are the modules that it takes as arguments, by name. The
     new state is `(the program's own state, arrays)`.
     """
     nnx: Any = _nnx()

@@ -244,8 +244,9 @@ class _Program:
         key = (name, str(equation.params), *identities)
         constant = all(value.constant for value in inputs)
         operations = _count_with_calls(equation)
-        if constant and all(math.prod(getattr(out.aval, "shape", ())) <= 1 for out in equation.outvars):
-            operations = 0.0  # one constant that the program writes as a formula, such as `sqrt(2 / pi)`
+        is_single_number = all(math.prod(getattr(out.aval, "shape", ())) <= 1 for out in equation.outvars)
+        if constant and is_single_number:
+            operations = 0.0  # a constant that the program writes as a formula, such as `sqrt(2 / pi)`
         value = self._find_or_add(
             key,
             _Value(

@@ -256,8 +256,8 @@ def _compare_integers(name: str, output: Array, error: Array, expected: Expected
     detail = f"{name}{format_index(worst, expected.value)} differs from the reference by {error[worst]:.3g}{after}"
     if count > 1:
         detail += f", and {count - 1:,} more of {size:,}"
-    # Too many choices are an error of some size, as too much rounding is: on unseen inputs, some more are allowed. Not
-    # in float64, where hardly any choice is open and a formula is judged.
+    # Too many choices are an error of a certain size, as too much rounding is, so that the comparison on unseen inputs
+    # can allow a larger one. In float64 almost no choice depends on rounding, so any difference is a mismatch.
     has_size = are_choices and expected.precision != "float64"
     ratio = max(new_count / maximum_new, count / maximum) if has_size else MISMATCH
     return ArrayComparison(ratio, detail, off=count)

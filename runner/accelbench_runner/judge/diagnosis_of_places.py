@@ -242,7 +242,8 @@ def _select(values: Array, indices: Array, axis: int) -> "Array | None":
 def explain_special_inputs(difference: Difference) -> str:
     """Explain an output that is wrong only where an input has special values; empty if it is not.
 
-    Special are a few values, such as the bounds of a clamp, and values that occur more than once, such as equal maxima.
+    An input has special values if they are few, such as the bounds of a clamp, or if they occur more than once, such as
+    equal maxima.
     """
     wrong = difference.wrong
     count = int(wrong.sum())

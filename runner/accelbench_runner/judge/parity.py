@@ -245,7 +245,7 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
         canonical=reference.form.function if reference.form else "",
         hidden_errors=reference.hidden_errors.single,
     )
-    if worst.ratio > 1:  # the doubt is about outputs that agree
+    if worst.ratio > 1:  # the outputs are wrong, however little the comparison can detect
         return reading
     doubt = _doubt(reference, units, seen_in_half, after)
     return reading.model_copy(update={"compared": False, "detail": doubt}) if doubt else reading

@@ -44,8 +44,8 @@ class Timing:
     def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
         """Time blocks of many calls (protocol `steady`) or single calls (`latency`, `arrivals`), and report them.
 
-        Returns the number of calls in a block and, in the first rounds, one more block, to be compared with untimed
-        calls.
+        Returns the number of calls in a block. In the first rounds it also returns an extra block, which is compared
+        with calls that are not timed.
         """
         task, adapter = self._task, self._adapter
         if has_tail(task.measure.protocol):

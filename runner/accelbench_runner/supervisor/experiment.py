@@ -175,7 +175,8 @@ class Supervisor:
         directories = {variant: self.directory / f"{round_number}-{position}" for position, variant in enumerate(order)}
         launches, cut_reason = self._launch_all(round_number, directories)
         judged_launches = launches if cut_reason is None else self._launches_that_count(launches, cut_reason)
-        counted_launches = [launch for launch in launches if launch.failure]  # only these without an assessment
+        # Without an assessment, only the failed launches count.
+        counted_launches = [launch for launch in launches if launch.failure]
         assessment = None
         try:
             assessment = self._judge(round_number, judged_launches, directories)

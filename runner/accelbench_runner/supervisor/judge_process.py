@@ -89,8 +89,9 @@ class Judge:
             raise JudgeError(f"the judge {error}") from error
 
     def _ask(self, request: JudgeRequest, limit_seconds: float) -> Assessment | None:
-        """Run the judge's process once; return None if a signal interrupts it, or came earlier and the judge is late.
+        """Run the judge's process once, and return its answer.
 
+        Returns None if a signal interrupts the judge, or if it reaches its limit in a run that began after a signal.
         Raises _NoAnswerError if the judge ends, or is stopped at its limit, before it has answered.
         """
         after_signal = self.interruption.signal is not None
