@@ -78,7 +78,7 @@ def find(name: str) -> Workload:
 
 
 def find_anew(name: str) -> Workload:
-    """Return the workload of that name in its initial state: a script runs again, of others the class is made again.
+    """Return a new workload of that name: run its script again, or make another instance of its class.
 
     Raises UnknownWorkloadError or InvalidWorkloadError.
     """

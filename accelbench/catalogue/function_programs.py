@@ -208,6 +208,7 @@ def _prepare_call(
         if name not in constants
     }
     named_by_function = signature_of(function).parameters
+    # An array that the setup took is not passed again, unless the function has a parameter of that name.
     for_setup_alone = {name for name in taken_by_setup if name not in named_by_function}
     # What the setup returned replaces an array of the same name.
     passed = [name for name in names if name not in setup_result and name not in for_setup_alone]

@@ -47,11 +47,11 @@ def load(directory: Path) -> Mapping[int, BoundsRecord]:
 
 
 def digest(row: Mapping[str, Any], manifests: Sequence[Mapping[str, Any]]) -> str:
-    """Return a digest of all that decides a row: its hardware, workloads and bounds.
+    """Return a digest of everything that decides a row: its hardware, workloads and bounds.
 
     Args:
-        row: The row's entry in the ledger, as YAML has it.
-        manifests: The deciding manifests, as YAML has them.
+        row: The row's entry in the ledger, as parsed from YAML.
+        manifests: The manifests that decide the row, as parsed from YAML.
     """
     conditions = {name: row[name] for name in CONDITIONS if row.get(name)}
     programs = []
@@ -71,28 +71,28 @@ def digest(row: Mapping[str, Any], manifests: Sequence[Mapping[str, Any]]) -> st
 
 
 def age(record: BoundsRecord | None, claim: Claim, measured: Sequence[datetime]) -> Age:
-    """Return how old the bounds are.
+    """Return whether the bounds are older than the results.
 
     Args:
         record: The commit of the row's present bounds; None if none is recorded for them.
-        claim: The row, whose history and replaced results date earlier results.
+        claim: The row, whose history and replaced results have the dates of earlier results.
         measured: When each deciding run began.
     """
     if record is None:
         return "not-recorded"
-    # One example that was measured later suffices for a claim that something can be so.
-    decides_alone = claim.kind == "possibility"
-    is_late = [record.written >= moment for moment in measured]
-    if measured and (all(is_late) if decides_alone else any(is_late)):
+    bounds_came_later = [record.written >= moment for moment in measured]
+    # A claim that something is possible needs one example, so one run after the bounds suffices.
+    all_must_be_later = claim.kind == "possibility"
+    if measured and (all(bounds_came_later) if all_must_be_later else any(bounds_came_later)):
         return "after-this-result"
-    # A condition that had a verdict was changed after its result.
-    known = [replaced.measured for replaced in claim.replaced]
-    known += [earlier.changed for earlier in claim.history if earlier.verdict in VERDICTS_OF_RESULTS]
-    if any(_is_no_earlier(record.written, moment) for moment in known):
+    # A result was known when a newer one replaced it, and when a condition that had a verdict was changed.
+    known_results = [replaced.measured for replaced in claim.replaced]
+    known_results += [earlier.changed for earlier in claim.history if earlier.verdict in VERDICTS_OF_RESULTS]
+    if any(_is_same_or_later(record.written, moment) for moment in known_results):
         return "before-this-result"
     return "before-any-result"
 
 
-def _is_no_earlier(written: datetime, moment: date | datetime) -> bool:
-    """Return True if the bounds were not written before the moment; of some results, only the day is known."""
+def _is_same_or_later(written: datetime, moment: date | datetime) -> bool:
+    """Return True if the bounds were written at the moment or later; for a `date`, at any time of that day or later."""
     return written >= moment if isinstance(moment, datetime) else written.date() >= moment

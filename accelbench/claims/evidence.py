@@ -71,14 +71,14 @@ def _weigh_comparison(outcome: ExpectationOutcome, result: Result) -> Expectatio
         math.exp(logarithm)
         for logarithm in suite.log_speedups_by_round(result, comparison.variant, comparison.baseline)
     ]
-    of_rounds = compare_with_bounds(min(speedups), max(speedups), expectation.at_least, expectation.at_most)
-    if expectation.metric == "speedup" and of_rounds == outcome.outcome:
+    outcome_of_rounds = compare_with_bounds(min(speedups), max(speedups), expectation.at_least, expectation.at_most)
+    if expectation.metric == "speedup" and outcome_of_rounds == outcome.outcome:
         return outcome
     return _undecided(outcome, "its interval may be too narrow, and its rounds disagree")
 
 
 def _outcome_of_all_launches(expectation: Expectation, metric: str, result: Result) -> Outcome:
-    """Return the outcome by the fastest and the slowest launch, where a result's range has percentiles."""
+    """Return the outcome if the range is from the fastest to the slowest launch, not between percentiles."""
     variants = {variant.name: _with_extremes(variant) for variant in result.variants}
     reading = read(
         metric, result.model_copy(update={"variants": tuple(variants.values())}), variants[expectation.variant]

@@ -192,7 +192,7 @@ class Claim(Document):
 
     @model_validator(mode="after")
     def _require_manifests_and_forbid_unread_bounds(self) -> Self:
-        """Require a manifest, or what is to be measured, and forbid bounds that nothing would be held to."""
+        """Require a manifest or a plan to measure, and forbid bounds with which nothing would be compared."""
         if not self.manifests and self.is_decidable and not self.to_measure:
             raise ValueError(f"row {self.row}: give a manifest that tests it, or toMeasure, what such a manifest needs")
         has_bounds = bool(self.majorities or self.trainings or self.expectations)

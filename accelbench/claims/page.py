@@ -263,10 +263,12 @@ def _footer(settled_claim: SettledClaim) -> str:
         links.append(f"[history](claims/{HISTORY_PAGE}#row-{claim.row})")
     if claim.to_measure:
         links.append(f"[next](claims/{PLAN_PAGE})")
-    rests_on = answers.basis(settled_claim)
-    return (
-        f"*{escape(f'{rests_on[:1].upper()}{rests_on[1:]}.')}* {' · '.join(links)}" if rests_on else " · ".join(links)
-    )
+    links_text = " · ".join(links)
+    basis = answers.basis(settled_claim)
+    if not basis:
+        return links_text
+    sentence = f"{basis[:1].upper()}{basis[1:]}."
+    return f"*{escape(sentence)}* {links_text}"
 
 
 def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles) -> list[str]:

@@ -32,7 +32,7 @@ def unsupported_figures(answer: str, supporting_text: str) -> tuple[str, ...]:
 
 
 def _figures(text: str) -> Iterator[tuple[str, float, str]]:
-    """Yield each number of the text as written, its value, and its unit; the unit is empty if there is none."""
+    """Yield a tuple for each number of the text: its digits as written, its value, and its unit, which may be empty."""
     for match in _NUMBER.finditer(_NO_FIGURES.sub(" ", text)):
         number = match[1].rstrip(",")
         unit = match[2] or match[3] or ""
@@ -40,7 +40,10 @@ def _figures(text: str) -> Iterator[tuple[str, float, str]]:
 
 
 def _is_supported(text: str, value: float, unit: str, supporting: list[tuple[str, float, str]]) -> bool:
-    """Return True if a supporting number with this unit, or any number for a figure without one, rounds to `value`."""
+    """Return True if a supporting number rounds to `value` at the digits of `text`.
+
+    Only numbers with the same unit count, unless `unit` is empty.
+    """
     digits = text.replace(",", "")
     decimals = len(digits.partition(".")[2])
     if decimals == 0 and digits.endswith("0"):  # 600 can be rounded to hundreds

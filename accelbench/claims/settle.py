@@ -335,8 +335,10 @@ def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
         case_name = words.distinguishing_name(result, results)
         for unweighed_outcome in outcomes:
             outcome = evidence.weigh(unweighed_outcome, result)
-            is_unchanged = outcome is unweighed_outcome  # else its sentence has the reason why it is undecided
-            text = (_describe_speedup(result, outcome) if is_unchanged else "") or outcome.sentence
+            text = outcome.sentence
+            became_undecided = outcome is not unweighed_outcome  # its sentence has the reason
+            if not became_undecided:
+                text = _describe_speedup(result, outcome) or outcome.sentence
             sentence = f"{case_name}: {text}" if case_name else text
             findings.append(ClaimFinding(outcome.outcome, sentence, sound=outcome.sound and result.complete))
     return findings

@@ -40,7 +40,7 @@ def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
 
 
 def brief_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
-    """Return the tables of the main page: times and compiled programs, without what no answer needs.
+    """Return the tables of the main page: times and compiled programs, with only the columns that answers need.
 
     Observations have no table here, because the findings name them.
     """
@@ -276,7 +276,7 @@ _BRIEF_COLUMNS = ("kernels", "temporary", "most at once")
 def _program_table(results: Sequence[Result], columns: tuple[str, ...]) -> list[str]:
     """Return a table with a row for each compiled program; nothing without results.
 
-    `columns` names columns of `PROGRAM_COLUMNS`; what was fused is shown only beside all of them.
+    `columns` names columns of `PROGRAM_COLUMNS`. If it names all of them, the table also shows what was fused.
     """
     if not results:
         return []

@@ -118,11 +118,11 @@ def ratio_with_cache(training: Training, result: Result) -> float | None:
     variant, baseline = variants.get(training.variant), variants.get(training.over)
     if variant is None or baseline is None or not (variant.warm_phases or baseline.warm_phases):
         return None
-    totals = [
+    baseline_seconds, variant_seconds = (
         _first_call(each.warm_phases or each.phases).typical_seconds + training.units * _seconds_per_unit(each)
         for each in (baseline, variant)
-    ]
-    return totals[0] / totals[1]
+    )
+    return baseline_seconds / variant_seconds
 
 
 def _total_time_ratio(units: int, comparison: Comparison, variant: VariantResult, baseline: VariantResult) -> TimeRatio:

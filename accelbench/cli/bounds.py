@@ -26,10 +26,10 @@ def main() -> None:
 
 
 def find_records(directory: Path) -> list[dict[str, object]]:
-    """Return a record for each row: its digest, and the oldest commit from which on the digest is the present one.
+    """Return a record for each row: its digest, and the commit that first wrote its present bounds.
 
-    `directory` is the ledger's, in a git checkout. Rows without bounds, and rows whose bounds are not committed, have
-    no record.
+    Since that commit, the digest has not changed. `directory` is the ledger's, in a git checkout. Rows without bounds,
+    and rows whose bounds are not committed, have no record.
     """
     log = _git(directory, "log", "--format=%H %cI", "--", ".").decode()
     commits = [line.split() for line in log.splitlines()]  # newest first
@@ -37,9 +37,9 @@ def find_records(directory: Path) -> list[dict[str, object]]:
     records: dict[int, dict[str, object]] = {}
     unchanged_rows = set(present)
     for commit, time in commits:
-        found = _digests(directory, commit)
-        unchanged_rows = {row for row in unchanged_rows if found.get(row) == present[row]}
-        for row in unchanged_rows:
+        digests = _digests(directory, commit)
+        unchanged_rows = {row for row in unchanged_rows if digests.get(row) == present[row]}
+        for row in unchanged_rows:  # older commits replace the records of newer ones
             records[row] = {"row": row, "digest": present[row], "commit": commit[:12], "written": time}
     return [records[row] for row in sorted(records)]
 
@@ -47,27 +47,26 @@ def find_records(directory: Path) -> list[dict[str, object]]:
 def _digests(directory: Path, commit: str) -> dict[int, str]:
     """Return the digest of each row's bounds as they were at the commit; rows that had none are left out."""
     files = _files(directory, commit)
-    found = {}
+    digests = {}
     for row in map(_with_present_names, _parse(files.get(ledger.LEDGER, "")) or []):
         names = row.get("manifests", ())
         is_decidable = row.get("kind", "claim") in ledger.DECIDABLE_KINDS
         if names and is_decidable and "hardware" in row and all(name in files for name in names):
-            found[row["row"]] = bounds.digest(row, [_parse(files[name]) for name in names])
-    return found
+            digests[row["row"]] = bounds.digest(row, [_parse(files[name]) for name in names])
+    return digests
 
 
 def _with_present_names(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of the ledger with today's names of fields that had others before."""
+    """Return a row of the ledger, in which fields that had other names before have their present names."""
     renamed = dict(row)
     if "manifest" in renamed:
         renamed["manifests"] = [renamed.pop("manifest")]
     if "trainings" in renamed:
-        renamed["trainings"] = [
-            {**{name: value for name, value in training.items() if name != "atLeastHalf"}, "claims": "direction"}
-            if training.get("atLeastHalf")
-            else training
-            for training in renamed["trainings"]
-        ]
+        renamed["trainings"] = [dict(training) for training in renamed["trainings"]]
+        for training in renamed["trainings"]:
+            if training.get("atLeastHalf"):  # now written as `claims: direction`
+                del training["atLeastHalf"]
+                training["claims"] = "direction"
     return renamed
 
 

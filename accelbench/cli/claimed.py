@@ -242,7 +242,7 @@ def _is_same_question(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> boo
 
 
 def _without_limits(run: "BenchmarkRun") -> "BenchmarkRun":
-    """Return the run without expectations, and with the same time limit and maximum of rounds for all runs."""
+    """Return the run without expectations, and with fixed limits of time and rounds, so that others compare equal."""
     measurement = run.spec.measurement
     rounds = measurement.rounds.model_copy(update={"max": measurement.rounds.min})
     measurement = measurement.model_copy(update={"rounds": rounds, "time_limit_seconds": 0})

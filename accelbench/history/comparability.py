@@ -194,7 +194,8 @@ def _format_value(value: object) -> str:
 def _describe_variant(variant: CaseVariant) -> str:
     """Return the variant's framework, mode and settings: `jax/jit (donate True)`.
 
-    Of an environment, only that there is one: the entries `variant.NAME.lock` and `variant.NAME.version` identify it.
+    The text only says whether it has an environment of its own; the entries `variant.NAME.lock` and
+    `variant.NAME.version` identify that environment.
     """
     settings = {name: str(value) for name, value in sorted(variant.options.items())}
     if variant.environment is not None:

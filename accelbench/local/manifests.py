@@ -126,7 +126,8 @@ class Chosen:
     def manifest_variants(self, default_uses: Sequence[str]) -> list[dict[str, Any]]:
         """Return the variants as they stand in a manifest.
 
-        If none were chosen, they are the default ones and, once more, those whose framework an environment requires.
+        If none were chosen, they are the default ones. For each environment, the default variants whose framework it
+        requires are added once more, to run in that environment.
         """
         chosen = list(self.variants)
         if not chosen:

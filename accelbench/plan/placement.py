@@ -191,7 +191,7 @@ def read_nodes(nodes: Iterable[Manifest], pods: Iterable[Manifest], slices: Iter
     for pod in pods:
         phase = (pod.get("status") or {}).get("phase")
         if phase not in ENDED_PHASES:
-            pods_by_node[pod["spec"].get("nodeName") or ""].append(pod)  # "": not scheduled yet
+            pods_by_node[pod["spec"].get("nodeName") or ""].append(pod)  # a pod that is not scheduled has no node
     drivers_by_node: defaultdict[str, set[str]] = defaultdict(set)
     for resource_slice in slices:  # without `nodeName`, the devices belong to no single node
         drivers_by_node[resource_slice["spec"].get("nodeName") or ""].add(resource_slice["spec"]["driver"])

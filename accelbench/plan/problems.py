@@ -33,7 +33,7 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
 
 
 def laptop_only_problems(run: BenchmarkRun) -> Iterator[Problem]:
-    """Yield a problem for each field that no cluster can serve: what it names is on the user's machine."""
+    """Yield a problem for each field that is not possible on a cluster, because it refers to the user's machine."""
     script = run.spec.workload.script
     if script and script.file:
         yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
@@ -101,7 +101,7 @@ def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
 
 
 def _environment_problems(run: BenchmarkRun) -> Iterator[Problem]:
-    """Yield a problem for each environment that no variant runs in, and one if a run with any compiles for targets."""
+    """Yield a problem for each environment that no variant runs in, and one if targets are given too."""
     used = {variant.environment for variant in run.spec.variants}
     for index, environment in enumerate(run.spec.environments):
         if environment.name not in used:

@@ -99,9 +99,9 @@ def _manifest_variant(variant: CaseVariant) -> dict[str, Any]:
 
 
 def _manifest_environment(environment: CaseEnvironment) -> dict[str, Any]:
-    """Return an environment as it stands in a manifest, with the exact versions of its lock as requirements.
+    """Return an environment in the form of a manifest, with the exact versions of its lock as requirements.
 
-    A large result lacks them, and its environment has what was asked for.
+    A large result has no exact versions: then the requirements are those of the run.
     """
     document: dict[str, Any] = {"name": environment.name}
     if environment.requirements:

@@ -49,7 +49,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _excuse_of_right_formula(case: Case, reading: ParityReading) -> str:
-    """Return the limit that no error of a right formula exceeds, in words; empty if the outputs are just wrong."""
+    """Describe the limit that no error exceeds if the formula is right but less exact; empty if outputs are wrong."""
     if reading.less_exact and _is_also_less_exact_in_float64(case, reading):
         return "a rounding of the largest output"
     is_exact_in_float64 = formula.agrees(reading.formula, MAXIMUM_RATIO_OF_RIGHT_FORMULA)

@@ -163,8 +163,8 @@ def _count_doubt(program: _Program, flops: float | Unreadable, others: Sequence[
 def describe_unlike_counts(case: Case, launches: Sequence[LaunchRecord]) -> Iterator[str]:
     """Yield a sentence for each variant that performs far fewer or more operations than the baseline.
 
-    Both the operations that are written and those that run differ by `UNLIKE_COUNTS` or more. Outputs do not show it
-    where both converge: half the iterations of a solver may give the same.
+    Both the operations that are written and those that run differ by a factor of `UNLIKE_COUNTS` or more. The outputs
+    may agree nevertheless: a solver that has converged gives the same result after half of the iterations.
     """
     programs = {program.variant: program for program in map(_program_of, launches) if program is not None}
     baseline = programs.get(case.baseline)
@@ -174,10 +174,13 @@ def describe_unlike_counts(case: Case, launches: Sequence[LaunchRecord]) -> Iter
         program = programs.get(variant.name)
         if program is None or abs(program.written - baseline.written) < MINIMUM_OPERATIONS:
             continue
-        ratios = (_ratio(program.written, baseline.written), _ratio(program.run, baseline.run))
-        if max(ratios) <= 1 / UNLIKE_COUNTS or UNLIKE_COUNTS <= min(ratios) < math.inf:
+        written_ratio = _ratio(program.written, baseline.written)
+        run_ratio = _ratio(program.run, baseline.run)
+        runs_far_fewer = max(written_ratio, run_ratio) <= 1 / UNLIKE_COUNTS
+        runs_far_more = UNLIKE_COUNTS <= min(written_ratio, run_ratio) < math.inf
+        if runs_far_fewer or runs_far_more:
             yield (
-                f"{program.variant} performs {ratios[1]:.2g} times the operations of {baseline.variant}: "
+                f"{program.variant} performs {run_ratio:.2g} times the operations of {baseline.variant}: "
                 f"{program.run:.3g} and {baseline.run:.3g} floating-point operations in a unit of work"
             )
 

@@ -64,7 +64,7 @@ def _judge_counts(dependence: Dependence) -> Finding:
     first = dependence.dispatched
     if not first and not any(dependence.again):
         return untested("a call runs no operation of its framework: what it does cannot be counted")
-    for repeated in (dependence.seen, *dependence.again[:1]):  # the repetitions of a single call, as `first` is
+    for repeated in (dependence.seen, *dependence.again[:1]):  # like `first`, each counts a single call
         shortfall = "" if repeated is None else _describe_shortfall(first, repeated)
         if shortfall:
             return failed(f"a repeated call runs {shortfall}: it keeps results, or recognises its inputs")

@@ -98,13 +98,15 @@ class Operator:
     async def _check_crds(self) -> None:
         """Keep `_skew` up to date: set `crds_fit` once the CRDs fit, then check that nobody deletes them.
 
-        While they are deleted nothing can be reconciled, and nothing has to end: watches and lists are retried.
+        While they are deleted, nothing can be reconciled. The process continues, and retries its watches and lists.
         """
         while True:
+            # Once the CRDs fit, only their deletion is checked, which is one small request.
+            find_problem = find_skew if self._skew else find_missing_kinds
             try:
-                problem = await (find_skew if self._skew else find_missing_kinds)(self._api)
+                problem = await find_problem(self._api)
             except (ApiError, KeyError, ValueError) as error:
-                # An API server that does not answer now makes CRDs that fitted no worse.
+                # CRDs that fitted before are not in doubt because the API server does not answer now.
                 problem = f"the CRDs cannot be checked: {error}" if self._skew else ""
             if problem:
                 logger.error("%s", problem)

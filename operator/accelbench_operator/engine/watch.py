@@ -108,8 +108,8 @@ async def retry_if_not_served(
 ) -> aiohttp.ClientResponse:
     """Raise `ClientConnectionError` if the API server does not serve the kind; otherwise return the response.
 
-    That is so while the kind's CRD is deleted. kopf would end, and with it the process; after a `ClientConnectionError`
-    it sends the request again, after the delays of `Backoffs`.
+    A kind is not served while its CRD is deleted. The status 404 would end kopf, and with it the process. After a
+    `ClientConnectionError`, kopf waits for the delays of `Backoffs` and sends the request again.
     """
     response = await handler(request)
     if response.status == HTTPStatus.NOT_FOUND:

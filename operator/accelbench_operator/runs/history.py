@@ -92,7 +92,7 @@ class RunHistory:
         groups: defaultdict[_Group, list[Key]] = defaultdict(list)
         for key in sorted(self._runs, key=self._age):
             groups[self._runs[key].group].append(key)
-        surplus = [key for keys in groups.values() for key in keys[: -self._limit]]
+        surplus = [key for keys in groups.values() for key in keys[: -self._limit]]  # all but the newest of each group
         return tuple(sorted(surplus, key=self._age))
 
     def _age(self, key: Key) -> tuple[str, str]:
@@ -116,6 +116,9 @@ def _has_generated_name(metadata: Manifest) -> bool:
 def _must_stay(metadata: Manifest) -> bool:
     """Return True if a tool would create the run again, or if the run is marked to be kept."""
     marks = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
-    is_kept = any(value.strip() in values for name, values in KEPT for value in marks.get(name, "").split(","))
+    is_kept = False
+    for name, keeping_values in KEPT:
+        run_values = {value.strip() for value in marks.get(name, "").split(",")}
+        is_kept |= not run_values.isdisjoint(keeping_values)
     is_applied = any(name in marks for name in APPLIED) and ARGO_HOOK not in marks
     return is_kept or is_applied

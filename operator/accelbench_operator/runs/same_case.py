@@ -47,7 +47,7 @@ def digest_document(document: str) -> str:
 def find_changes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what differs between the operator's pod template and a pod or a Job's template, as short sentences.
 
-    Additions that change no question are no difference.
+    Additions that cannot change what is measured are ignored.
     """
     our_spec, their_spec = ours["spec"], theirs.get("spec") or {}
     (our_container,) = our_spec["containers"]
@@ -91,7 +91,7 @@ def _document_changes(our_document: str, their_document: str) -> Iterable[str]:
         their_case = Case.model_validate_json(their_document)
     except ValidationError:
         return ("its case document cannot be read",)
-    # The document of another release has other fields, whose defaults are the same question.
+    # The document of another release may lack fields or have more: models fill in the defaults before the comparison.
     return find_case_changes(Case.model_validate_json(our_document), their_case)
 
 
@@ -123,7 +123,8 @@ def _program_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
         our_value, their_value = ours.get(field), theirs.get(field)
         if field == "image" and _is_same_image(str(our_value), str(their_value)):
             continue
-        if not _contains(their_value, our_value) or bool(their_value) != bool(our_value):
+        was_added_or_removed = bool(their_value) != bool(our_value)
+        if was_added_or_removed or not _contains(their_value, our_value):
             yield f"{field} of container {CONTAINER} is {_show(their_value)} instead of {_show(our_value)}"
 
 
@@ -135,7 +136,7 @@ def _is_same_image(ours: str, theirs: str) -> bool:
 
 
 def _variable_changes(ours: Iterable[Manifest], theirs: Iterable[Manifest]) -> Iterator[str]:
-    """Yield a sentence for each variable that is not ours, unless somebody has added one that chooses no code."""
+    """Yield a sentence for each variable that is missing or was changed, and for each added one that chooses code."""
     # Of two variables with the same name, the last counts.
     our_variables = {variable["name"]: variable for variable in ours}
     their_variables = {variable["name"]: variable for variable in theirs}
@@ -165,7 +166,10 @@ def _requests(resources: Manifest) -> Manifest:
 
 
 def _item_changes(field: str, key: str, ours: Manifest, theirs: Manifest) -> Iterator[str]:
-    """Yield a sentence for each item of ours in a list that is missing or was changed; `key` identifies an item."""
+    """Yield a sentence for each of our items in the list `field` that is missing or was changed.
+
+    `key` is the name of the field that identifies an item.
+    """
     their_items = {item.get(key): item for item in theirs.get(field) or ()}
     for item in ours.get(field) or ():
         if not _contains(their_items.get(item[key]), item):

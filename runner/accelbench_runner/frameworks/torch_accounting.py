@@ -198,7 +198,7 @@ class TorchAccounting(Accounting):
             self._backend.synchronise()
         events = profiled.function_events
         if replays_graphs(self._settings):
-            # A replayed graph dispatches nothing, and the first call, which records it, does.
+            # Leave out operations that are dispatched only in the call that records a graph: a replay dispatches none.
             events = [event for event in events if not _is_in_compiled_region(event)]
         names = (str(event.name) for event in events)
         operations = (name.removeprefix("aten::") for name in names if name.startswith(DISPATCHED))
@@ -241,7 +241,7 @@ class TorchAccounting(Accounting):
 
 
 def _count_custom_functions(events: Iterable[Any]) -> int:
-    """Return how many events are calls of an autograd.Function, which has a number even if nothing is recorded."""
+    """Return how many events are calls of an autograd.Function; these count as recorded even if autograd is off."""
     names: set[str] = set()
     unseen = [torch.autograd.Function]
     while unseen:

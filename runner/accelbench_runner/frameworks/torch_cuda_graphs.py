@@ -26,21 +26,22 @@ SKIPPED = "cudagraph_skips"
 
 
 def with_marked_iterations(step: Step) -> Step:
-    """Return the step, changed to mark the begin of an iteration, and to clone the outputs that are not its inputs.
+    """Return the step, changed to mark the beginning of an iteration, and to clone outputs that a replay may overwrite.
 
-    What the step changes in place it returns as it was given; that is not cloned.
+    An output that is one of the inputs, because the step changes it in place, is not cloned.
     """
 
     @wraps(step)
     def marked_step(state: Any, batch: Any) -> tuple[Any, Any]:
         torch.compiler.cudagraph_mark_step_begin()
-        given = {id(value) for value in pytree.tree_leaves((state, batch))}
+        input_ids = {id(value) for value in pytree.tree_leaves((state, batch))}
 
-        def keep(value: Any) -> Any:
+        def clone_output(value: Any) -> Any:
             """Clone a tensor that the next replay may overwrite."""
-            return value.clone() if isinstance(value, torch.Tensor) and id(value) not in given else value
+            is_new_tensor = isinstance(value, torch.Tensor) and id(value) not in input_ids
+            return value.clone() if is_new_tensor else value
 
-        result: tuple[Any, Any] = pytree.tree_map(keep, step(state, batch))
+        result: tuple[Any, Any] = pytree.tree_map(clone_output, step(state, batch))
         return result
 
     return marked_step
@@ -54,9 +55,9 @@ class SameAddresses:
         """The only copy of each of the state's tensors, by the tensor's `id`."""
 
     def copy(self, state: Any) -> Any:
-        """Return a deep copy of the state, in the memory of the copy before it.
+        """Return a deep copy of the state, in the memory of the previous copy.
 
-        Nobody may use the copy before it any more. The state itself must stay alive.
+        The previous copy must not be used any more. The state itself must stay alive.
         """
         with torch.no_grad():
             for tensor in _tensors(state):
@@ -72,9 +73,9 @@ class SameAddresses:
 
 
 def require_graphs() -> None:
-    """Raise UnsupportedError if torch.compile recorded no CUDA graph; for use after some calls.
+    """Raise UnsupportedError if torch.compile recorded no CUDA graph in the calls so far.
 
-    Without graphs, the mode is that without graphs, and its times would have the wrong name.
+    Without a graph, the times would be those of another mode, max-autotune-no-cudagraphs or the default.
     """
     counters = import_module("torch._dynamo.utils").counters["inductor"]
     if counters[SKIPPED] and RECORDED not in counters:

@@ -155,7 +155,7 @@ def explain_order(difference: Difference) -> str:
 def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
     """Return True if both sides are equal after sorting along `axis`, or after sorting all numbers if it is None.
 
-    Wrong numbers that may be equal by accident, as there are few or tolerances are wide, do not count.
+    Returns False if this may be an accident, because few numbers are wrong or tolerances are wide.
     """
     sum_distances = np.abs(difference.output.sum(axis, dtype=np.float64) - difference.expected_floats.sum(axis))
     if np.any(sum_distances > difference.allowed.sum(axis)):  # the same numbers have the same sum
@@ -173,11 +173,11 @@ def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
 def _probability_of_accident(
     difference: Difference, places: Any, axis: int | None, *, any_order: bool = False
 ) -> float:
-    """Return about the probability that other numbers of the same range would also be the right ones if rearranged.
+    """Estimate the probability that random wrong numbers would also look like the right numbers, rearranged.
 
-    `places` is the index of the part of the array that is rearranged. A wrong number is assumed to have any value
-    within the range of its line along `axis` (of all numbers if it is None), with ties and crowded values as often as
-    the right numbers have them. With `any_order`, k wrong numbers of a line may be put in any of k! orders; otherwise
+    `places` is the index of the part of the array that is rearranged. A random number can have any value within the
+    range of its line along `axis` (of all numbers if it is None); values that are frequent among the right numbers are
+    as frequent among random ones. With `any_order`, k wrong numbers of a line may be put in any of k! orders; otherwise
     each has one place.
     """
     wrong, right, allowed = (

@@ -32,9 +32,8 @@ def require_same(values: NamedArrays, rerun_values: NamedArrays, error: Callable
 def require_no_memory(case: Case, used_program: ReferenceProgram, units: int) -> None:
     """Raise StatefulProgramError if the outputs of a baseline's own program depend on earlier calls.
 
-    `used_program` has run on other inputs before. On new ones it must return what the same program returns there if
-    these are its first inputs. A program that keeps its first result agrees with itself, so the script runs again: the
-    new program shares no variable with the used one.
+    `used_program` has run before, on other inputs. It is compared on new inputs with a new instance of the program that
+    has never run. The new instance comes from another run of the script, so that the two share no variable.
     """
     try:
         workload = catalogue.find_anew(case.workload)

@@ -197,6 +197,7 @@ class Examiner:
         yield _module_of(framework.adapter)
         for variant in variants:
             yield from self.workload.libraries_of(self.workload.variants()[variant.use])
+        # Without a reference, the judge runs the baseline's program, in the baseline's environment.
         if not self.workload.has_reference() and self.case.baseline in {variant.name for variant in variants}:
             yield f"{JUDGE_MODULE}.__main__"
 

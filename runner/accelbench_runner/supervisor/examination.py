@@ -126,7 +126,7 @@ def describe_start_error(interpreter: str, error: OSError) -> str:
 
 
 def _describe_absence(path: Path) -> str:
-    """Say of a path that the kernel does not find what is missing."""
+    """Describe what is missing if the kernel does not find the program at this path."""
     if path.exists():
         return "needs a loader that is not here: it was built for another system"
     if path.is_symlink():
@@ -135,7 +135,7 @@ def _describe_absence(path: Path) -> str:
 
 
 def _describe_denial(path: Path) -> str:
-    """Say of a file that this process may not execute what forbids it."""
+    """Describe why this process may not execute the file."""
     if path.is_dir():
         return f"is a directory: name the interpreter in it, such as {path}/bin/python"
     if _is_marked_executable(path):
@@ -152,7 +152,7 @@ def _is_marked_executable(path: Path) -> bool:
 
 
 def _describe_format(path: Path) -> str:
-    """Say of a file that the kernel cannot execute what it is instead."""
+    """Describe the contents of a file that the kernel cannot execute."""
     try:
         with path.open("rb") as file:
             is_binary = file.read(len(ELF)) == ELF

@@ -371,8 +371,8 @@ class Supervisor:
     ) -> Assessment | None:
         """Have the judge assess the launches of earlier rounds together with `counted_launches` of this round.
 
-        Return None if `counted_launches` is empty, or if a signal came and the judge did not finish its last try, which
-        is short.
+        Returns None if `counted_launches` is empty. Also returns None if a signal came and the judge did not finish its
+        last try, which has a short limit.
         """
         if not counted_launches:
             return None
