@@ -55,7 +55,7 @@ def has_enough_results(side: Side, *others: Side) -> bool:
 
 
 def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
-    """Find the results since which a variant's time is lastingly different, by more than the equivalence margin.
+    """Find the results at which a variant's time changed for good, by more than the equivalence margin.
 
     Each case on this side of a comparison is a series of results over time. `others` are the other sides.
     """

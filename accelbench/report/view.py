@@ -323,7 +323,7 @@ def _verdict_text(result: Result, variant: VariantResult, comparison: Comparison
     if variant.failure is not None:
         return f"failed: {variant.failure.reason}"
     if variant.name == result.case.baseline:
-        # Without any check, the baseline only lacks the indispensable ones: nothing has rejected it.
+        # A certificate without checks also rejects variants, because it lacks required checks. Do not report that.
         rejected = rejections(result, variant) if result.certificate.checks else ()
         return f"baseline, invalid: {', '.join(rejected)}" if rejected else "baseline"
     if comparison is None:

@@ -91,7 +91,7 @@ def _document_changes(our_document: str, their_document: str) -> Iterable[str]:
         their_case = Case.model_validate_json(their_document)
     except ValidationError:
         return ("its case document cannot be read",)
-    # The document of another release may lack fields or have more: models fill in the defaults before the comparison.
+    # The document of another release may lack fields: the model fills in their defaults.
     return find_case_changes(Case.model_validate_json(our_document), their_case)
 
 

@@ -203,7 +203,7 @@ class _Program:
     def _evaluate_equation(
         self, equation: Any, inputs: list[_Value], runs: float, transform: Transform | None
     ) -> Sequence[_Value]:
-        """Return the values of an equation's results; of a scan, a call or a known branch, evaluate the jaxpr.
+        """Return the values of an equation's results; evaluate the jaxpr of a scan, a call or a branch that is known.
 
         Args:
             equation: The equation.

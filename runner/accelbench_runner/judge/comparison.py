@@ -141,7 +141,8 @@ def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> 
     off = ratios > 1
     count = int(off.sum())
     are_choices = count > 0 and _may_be_choices(error, off, expected)
-    ratios_of_errors = np.where(off, 0.0, ratios) if are_choices else ratios  # choices are no errors
+    # A program may choose differently where rounding decides, for example which bin a number falls into.
+    ratios_of_errors = np.where(off, 0.0, ratios) if are_choices else ratios
     worst = int(ratios_of_errors.argmax())
     ratio = max(float(ratios[worst]), medians.ratio)
     less_exact = ratio > 1 and _is_less_exact(error, off | medians.off, expected)

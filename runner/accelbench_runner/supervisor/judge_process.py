@@ -79,7 +79,7 @@ class Judge:
             # The judge survives exceptions. So the workload's reference() may have ended the process, or taken too
             # long: ask once more without the reference.
             if not self.without_reference:
-                if isinstance(error, _LateError):  # on a busy machine this is no fault of the reference
+                if isinstance(error, _LateError):  # the machine may be busy, so the reference is not blamed
                     self.without_reference = {"reference_delay": f"the process that computes the reference {error}"}
                 else:
                     self.without_reference = {"reference_problem": f"the process that computed it {error}"}
