@@ -118,7 +118,7 @@ def payback_text(payback: Payback, unit: str) -> str:
     """Say when faster steps have made up for the extra time of the first call: `after 1,240 steps (1,180 to 1,310)`."""
     if abs(float(payback.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return "costs nothing more"
-    # `or 1` is for the type checker: here `lower` is not None, and for `after` and `until` `steps` is not.
+    # `or 1` below is only for the type checker: where `lower` or `steps` is used, it is not None.
     if may_never_pay_back(payback.answer, payback.lower, payback.upper):
         return f"after {figures.count(payback.lower or 1, unit)} at the earliest, if ever"
     match payback.answer:

@@ -205,7 +205,7 @@ def _waiting_state(
     since = (job.started_at or job.created_at) if job else datetime.fromisoformat(attempt.start_time)
     deadline = since + limit
     suspected = start_deadline_exceeded(pending, limit) if now >= deadline else None
-    # Whoever may create Events can forge one, so an Event explains a wait and ends none.
+    # Events can be forged, so an Event may explain a wait, but never ends it.
     events = _events_to_read(job, pod, obstacle)
     return AttemptState(phase, deadline, suspected_failure=suspected, pending_reason=pending, events_to_read=events)
 

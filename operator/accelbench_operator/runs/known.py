@@ -138,7 +138,10 @@ class KnownRuns:
         return True
 
     def take_event(self, uid: str) -> Manifest | None:
-        """Remove and return the run's latest watch event; None if this process has seen that version already."""
+        """Remove and return the run's latest watch event.
+
+        Returns None if there is no event, or if this process has already read or written that version itself.
+        """
         text = self._events.pop(uid)
         if text is None:
             return None

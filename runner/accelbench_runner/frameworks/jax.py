@@ -270,7 +270,8 @@ class Jax(Adapter):
     def triad(self, elements: int) -> Callable[[], None]:
         """Return a function that computes `a <- b + 0.5 a` in the memory of `a` and waits for the result."""
         a, b = self._normal_numbers(elements), self._normal_numbers(elements)
-        # In a new array for each result, the time would be that of the operating system's allocation of pages.
+        # Donate `a`, so that the result is written to its memory. Otherwise each call would also measure how long the
+        # operating system takes to allocate pages for a new array.
         scale_and_add = jax.jit(lambda a, b: b + jnp.asarray(0.5, a.dtype) * a, donate_argnums=0)
 
         def call() -> None:

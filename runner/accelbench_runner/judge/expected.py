@@ -261,10 +261,10 @@ class DeviationStatistics:
     def _limit_outliers(self, rounding_error: Array, medians: Array, part: slice) -> Array:
         """Return the rounding errors of the elements `part`, reduced where a run has an outlier; count the outliers.
 
-        An outlier is a deviation beyond the tolerance that follows from the other runs of the series: one run chose
-        otherwise, for example the other of two equal numbers. A correct program may return what either choice gives,
-        but nothing far beyond both. So the rounding error becomes only so large that the tolerance reaches the outlier.
-        `medians` has the median root mean square of elements of like size.
+        An outlier is a deviation so large that the other runs of the series do not explain it. It occurs if one run
+        takes another branch, for example the other of two equal maxima. A correct program may take either branch, so
+        the tolerance has to include the outlier, but it need not be larger. `medians` has, for each element, the median
+        root mean square of the deviations of elements that are about as large.
         """
         root_of_squares = self._root_of_squares[part].astype(np.float64)
         largest = self._largest[part].astype(np.float64)

@@ -128,7 +128,8 @@ def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, a
     observes = task.measure.protocol == "observe"  # it times nothing, so no rate is computed from a cost
     cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
     units_per_call = timed_units(task, work)
-    units_of_cost = work.units / units_per_call  # the workload's own units, in a unit as it is timed
+    # The cost is that of one of the workload's own units. With protocol `arrivals`, a timed unit is a whole request.
+    units_of_cost = work.units / units_per_call
     return {
         "unit": task.measure.unit,
         "units_per_call": units_per_call,
