@@ -23,7 +23,8 @@ from accelbench.api.result import BenchmarkResult, Result
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench.delivery.log import DocumentKind, digest_of, encode_document, parse_event, read_log
 from accelbench.local import results
-from accelbench.local.errors import UnreadableResultError
+from accelbench.local.errors import InvalidSpecError, UnreadableResultError
+from accelbench.local.suites.definition import parse_suite
 from accelbench.plan.names import result_name
 from accelbench.plan.problems import check_run
 from accelbench.report import markdown, terminal, tidy
@@ -212,6 +213,15 @@ def profiles(data: bytes) -> None:
         parse_profiles(data.decode(errors="replace"), source="file")
 
 
+def suite(data: bytes) -> None:
+    """A suite's file."""
+    try:
+        parse_suite(data.decode(errors="replace"), "file")
+    except InvalidSpecError as error:
+        for problem in error.problems:
+            assert_line(str(problem))
+
+
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
-    each.__name__: each for each in (log, attempt, result, stored, manifest, case, profiles)
+    each.__name__: each for each in (log, attempt, result, stored, manifest, case, profiles, suite)
 }

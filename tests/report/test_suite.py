@@ -45,14 +45,22 @@ def test_a_pair_that_some_cases_do_not_compare_has_no_mean() -> None:
     by_pair = {summary.pair.variant: summary for summary in suite(three, other, suite_run("two", FASTER)).summaries}
     assert by_pair["jax/jit"].mean
     assert by_pair["jax/op-by-op"].mean is None
-    assert "2 of 3 cases" in by_pair["jax/op-by-op"].mean_text
+    assert not by_pair["jax/op-by-op"].is_in_every_case
 
 
 def test_a_case_in_which_nothing_is_timed_is_shown_and_keeps_the_mean() -> None:
     observed = suite_run("observed", suite_sample.sample.observing())
     with_observed = Suite("demo", "", (*suite_sample.decided().runs, observed))
     assert with_observed.summaries[0].mean == suite_sample.decided().summaries[0].mean
-    assert [row.label for row in with_observed.untimed_rows] == ["observed"]
+    assert [row.label for row in with_observed.other_rows] == ["observed"]
+
+
+def test_a_variant_that_was_measured_alone_is_listed_with_a_sentence() -> None:
+    uses = suite_sample.sample.USES[:1]
+    case, variant = suite_sample.sample.case(uses), suite_sample.sample.variant(uses[0], "0.001")
+    alone = suite_sample.sample.result(case=case, variants=(variant,), comparisons=())
+    [row] = suite(suite_run("alone", alone, uses=uses)).other_rows
+    assert row.findings == view.view.sentences(alone) != ()
 
 
 def test_every_outcome_is_counted() -> None:

@@ -49,8 +49,11 @@ class Layout(NamedTuple):
     interval_position: float
 
 
-def choose_layout(width: int, names_width: float, findings_width: float) -> Layout:
-    """Return the layout of rows in a figure of this width whose longest texts have these widths, all in pixels."""
+def choose_layout(width: int, names_width: float, findings_width: float, line_width: float) -> Layout:
+    """Return the layout of the rows in a figure of this width; all arguments are in pixels.
+
+    The widths are those of the longest name, of the longest finding, and of the longest name and finding of one row.
+    """
     if names_width + findings_width <= MAXIMUM_TEXT_SHARE * width:
         return Layout(
             row_height=ROW,
@@ -72,7 +75,7 @@ def choose_layout(width: int, names_width: float, findings_width: float) -> Layo
         band_top=0.5,
         interval_position=0.75,
     )
-    if names_width + findings_width <= width:
+    if line_width <= width:
         return one_line
     return one_line._replace(
         row_height=TWO_LINE_ROW, name_position=0.17, finding_position=0.43, band_top=0.62, interval_position=0.81
@@ -126,10 +129,11 @@ def plot_rows(rows: Sequence[ForestRow], name: str, *, description: str, label_a
 
     names_width = max(canvas.text_width(row.name) for row in rows)
     findings_width = max(canvas.text_width(row.finding) for row in rows)
+    line_width = max(canvas.text_width(f"{row.name}  {row.finding}") for row in rows)
 
     def make_figure(width: int) -> "Figure":
         """Draw a row for each variant, with name, interval and verdict, in a figure of this width in pixels."""
-        layout = choose_layout(width, names_width, findings_width)
+        layout = choose_layout(width, names_width, findings_width, line_width)
         figure = canvas.figure(width, layout.row_height * len(rows) + 66)
         axes = canvas.place(figure, left=layout.left, right=layout.right, top=26, bottom=40)
         axes.set(xscale="log", xlim=(low, high), ylim=(len(rows), 0), yticks=[])

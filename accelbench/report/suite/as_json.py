@@ -16,7 +16,7 @@ def report(suite: Suite) -> str:
         "name": suite.name,
         "comparisons": [_comparison(cell) for cell in suite.cells],
         "summaries": [_summary(summary) for summary in suite.summaries],
-        "untimed": [{"case": row.label, "found": list(row.findings)} for row in suite.untimed_rows],
+        "notCompared": [{"case": row.label, "found": list(row.findings)} for row in suite.other_rows],
     }
     return json.dumps(document, ensure_ascii=False)
 
@@ -45,7 +45,7 @@ def _summary(summary: PairSummary) -> dict[str, Any]:
         "counts": dict(summary.counts),
     }
     if summary.mean is None:
-        document["noMean"] = summary.why_no_mean
+        document["noMean"] = summary.why_no_mean or "some cases do not compare this pair"
     else:
         document["geometricMeanOfTheseCases"] = decimal_string(summary.mean.mean)
         document["lowestWithoutOneCase"] = decimal_string(summary.mean.lowest)

@@ -25,8 +25,8 @@ MAP_ABOUT = (
     "empty one names the reason why it has no verdict."
 )
 FOREST_CAPTION = (
-    "Each line is the interval of a speedup, the largest speedup first. An interval inside the shaded margin on either "
-    "side of 1x is equivalent. Comparisons without an interval are not drawn."
+    "Each line is the interval of a speedup over the baseline of its case, the largest speedup first. An interval "
+    "inside the shaded margin on either side of 1x is equivalent. Comparisons without an interval are not drawn."
 )
 
 
@@ -54,7 +54,7 @@ class _MapRow:
 
 def report(suite: Suite) -> str:
     """Return the HTML page of a suite."""
-    rows = [_MapRow(row.label, row.baseline, row.page, tuple(map(show_cell, row.cells))) for row in suite.timed_rows]
+    rows = [_MapRow(row.label, row.baseline, row.page, tuple(map(show_cell, row.cells))) for row in suite.compared_rows]
     return html.render(
         "suite.html.j2",
         suite=suite,
@@ -105,15 +105,16 @@ def _forest(suite: Suite) -> Plot | None:
     cells = suite.sorted_cells
     if not cells:
         return None
-    baselines = {pair.baseline for pair in suite.pairs}
-    [baseline, *others] = sorted(baselines)
-    has_one_baseline, has_one_pair = not others, len(suite.pairs) == 1
+    has_one_pair = len(suite.pairs) == 1
     rows = []
     for cell in cells:
-        compared = cell.pair.variant if has_one_baseline else str(cell.pair)
-        name = cell.case if has_one_pair else f"{cell.case}: {compared}"
+        name = cell.case if has_one_pair else f"{cell.case}: {cell.pair.variant}"
         rows.append(forest.ForestRow(name, cell.outcome, cell.bounds, cell.margin))
-    over = baseline if has_one_baseline else "the baseline"
-    description = f"Speedups over {over}, sorted: {'; '.join(f'{row.name} {row.finding}' for row in rows)}."
-    label_at_one = f"{over} = 1x"
-    return forest.plot_rows(rows, "suite-forest", description=description, label_at_one=label_at_one)
+    findings = (f"{cell.case}: {cell.pair} {row.finding}" for cell, row in zip(cells, rows, strict=True))
+    baselines = {pair.baseline for pair in suite.pairs}
+    return forest.plot_rows(
+        rows,
+        "suite-forest",
+        description=f"Speedups, sorted: {'; '.join(findings)}.",
+        label_at_one=f"{baselines.pop() if len(baselines) == 1 else 'baseline'} = 1x",
+    )

@@ -93,7 +93,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class CaseRow:
-    """Hold one case with the outcomes of its comparisons, or with what was found if nothing is timed in it."""
+    """Hold one case with the outcomes of its comparisons, or with what was found if nothing is compared in it."""
 
     label: str
     baseline: str
@@ -108,8 +108,11 @@ class PairSummary:
 
     pair: Pair
     counts: Mapping[Outcome, int]
+    is_in_every_case: bool
+    """True if every case that compares anything compares this pair. Otherwise there is no mean."""
     mean: RatioMean | None
     why_no_mean: str
+    """The cases without a valid speedup; empty if there is none."""
 
     @property
     def mean_text(self) -> str:
@@ -138,13 +141,13 @@ class Suite:
         return tuple(row for suite_run in self.runs for row in _rows(suite_run))
 
     @property
-    def timed_rows(self) -> tuple[CaseRow, ...]:
+    def compared_rows(self) -> tuple[CaseRow, ...]:
         """Return the rows of cases whose variants are compared."""
         return tuple(row for row in self.rows if row.cells)
 
     @property
-    def untimed_rows(self) -> tuple[CaseRow, ...]:
-        """Return the rows of cases in which nothing is timed."""
+    def other_rows(self) -> tuple[CaseRow, ...]:
+        """Return the rows of cases without a comparison: nothing is timed in them, or a single variant."""
         return tuple(row for row in self.rows if not row.cells)
 
     @property
@@ -173,7 +176,7 @@ class Suite:
         """Return a summary for each pair that more than one case compares."""
         cells_by_pair = {pair: [cell for cell in self.cells if cell.pair == pair] for pair in self.pairs}
         return tuple(
-            _summarize(pair, cells, len(self.timed_rows)) for pair, cells in cells_by_pair.items() if len(cells) > 1
+            _summarize(pair, cells, len(self.compared_rows)) for pair, cells in cells_by_pair.items() if len(cells) > 1
         )
 
     @property
@@ -184,7 +187,7 @@ class Suite:
         counts = Counter(cell.outcome for cell in self.cells)
         outcomes = ", ".join(f"{counts[outcome]} {outcome}" for outcome in COUNTED if counts[outcome])
         comparisons = figures.count(len(self.cells), "comparison")
-        return f"{comparisons} in {figures.count(len(self.timed_rows), 'case')}: {outcomes}."
+        return f"{comparisons} in {figures.count(len(self.compared_rows), 'case')}: {outcomes}."
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -205,6 +208,8 @@ class Suite:
                 "A geometric mean describes the cases listed here, which somebody chose, and no other programs. It is "
                 "no verdict. Its range shows the means with one case left out."
             )
+        if not all(summary.is_in_every_case for summary in self.summaries):
+            notes.append("A pair that some cases do not compare has no geometric mean.")
         single_pairs = len(self.pairs) - len(self.summaries)
         if single_pairs and self.summaries:
             notes.append(f"{figures.count(single_pairs, 'pair')} compared in a single case have no row in the counts.")
@@ -228,15 +233,19 @@ def count_table(suite: Suite) -> Table | None:
 
 
 def mean_table(suite: Suite) -> Table | None:
-    """Return the table of the geometric mean of each pair, or why it has none; None if no pair has two cases."""
-    if not suite.summaries:
+    """Return the table of the geometric mean of each pair that every case compares, or why it has none.
+
+    None if there is no such pair.
+    """
+    summaries = [summary for summary in suite.summaries if summary.is_in_every_case]
+    if not summaries:
         return None
     columns = (
         TableColumn("variant over baseline"),
         TableColumn("geometric mean"),
         TableColumn("with any one case left out", kind="nowrap"),
     )
-    rows = tuple((str(summary.pair), summary.mean_text, summary.range_text) for summary in suite.summaries)
+    rows = tuple((str(summary.pair), summary.mean_text, summary.range_text) for summary in summaries)
     return Table("Geometric mean of the speedups", columns, rows).without_empty_columns()
 
 
@@ -269,11 +278,11 @@ def reason_table(suite: Suite) -> Table | None:
 
 
 def finding_table(suite: Suite) -> Table | None:
-    """Return the table of cases in which nothing is timed; None without any."""
-    rows = tuple((row.label, " ".join(row.findings)) for row in suite.untimed_rows)
+    """Return the table of cases without a comparison; None if each case has one."""
+    rows = tuple((row.label, " ".join(row.findings)) for row in suite.other_rows)
     if not rows:
         return None
-    return Table("Cases in which nothing is timed", (TableColumn("case"), TableColumn("found")), rows)
+    return Table("Cases without a comparison", (TableColumn("case"), TableColumn("found")), rows)
 
 
 def _rows(suite_run: SuiteRun) -> Iterator[CaseRow]:
@@ -285,12 +294,9 @@ def _rows(suite_run: SuiteRun) -> Iterator[CaseRow]:
         label = run.metadata.name
         if len(names) > 1:
             label += f" ({case_label(result) if result else name})"
-        if result is None:
-            yield CaseRow(label, run.baseline, tuple(_missing_cells(run, label)), page=suite_run.page)
-        elif _is_untimed(result):
-            yield CaseRow(label, run.baseline, (), _findings(result), suite_run.page)
-        else:
-            yield CaseRow(label, run.baseline, tuple(_cells(result, label)), page=suite_run.page)
+        cells = tuple(_missing_cells(run, label) if result is None else _cells(result, label))
+        findings = () if cells else _findings(result)
+        yield CaseRow(label, run.baseline, cells, findings, suite_run.page)
 
 
 def _is_untimed(result: Result) -> bool:
@@ -298,8 +304,10 @@ def _is_untimed(result: Result) -> bool:
     return bool(result.observations) or result.protocol in {"observe", "compile"}
 
 
-def _findings(result: Result) -> tuple[str, ...]:
-    """Return sentences on what was observed or compiled."""
+def _findings(result: Result | None) -> tuple[str, ...]:
+    """Return sentences on a case without a comparison: what was observed or compiled."""
+    if result is None:
+        return ("not measured",)
     return targets.sentences(result) if targets.is_compile_only(result) else view.sentences(result)
 
 
@@ -312,7 +320,9 @@ def _missing_cells(run: BenchmarkRun, label: str) -> Iterator[Cell]:
 
 
 def _cells(result: Result, label: str) -> Iterator[Cell]:
-    """Yield a cell for each variant of a case except its baseline."""
+    """Yield a cell for each variant of a case except its baseline; none if the case only observes or compiles."""
+    if _is_untimed(result):
+        return
     result = redact_invalid(result)
     margin = float(result.case.measurement.equivalence_margin)
     baseline = result.case.baseline
@@ -345,27 +355,23 @@ def _reason(result: Result, name: str, comparison: Comparison | None) -> str:
     return comparison.sentence if comparison else ""
 
 
-def _summarize(pair: Pair, cells: Sequence[Cell], timed_cases: int) -> PairSummary:
-    """Summarize a pair's comparisons, of which a suite with this number of timed cases has one for each case."""
-    why_no_mean = _why_no_mean(cells, timed_cases)
-    mean = None
-    if not why_no_mean:
-        mean = mean_of_ratios([cell.bounds.estimate for cell in cells if cell.bounds])
-    return PairSummary(pair, Counter(cell.outcome for cell in cells), mean, why_no_mean)
+def _summarize(pair: Pair, cells: Sequence[Cell], case_count: int) -> PairSummary:
+    """Summarize a pair's comparisons, of which there is at most one in each of the suite's `case_count` cases.
 
-
-def _why_no_mean(cells: Sequence[Cell], timed_cases: int) -> str:
-    """Return why these comparisons have no mean; empty if all cases have a valid speedup.
-
-    An inconclusive comparison has a valid speedup with an interval, so it counts. Without it, the mean would be of the
-    cases with large differences.
+    An inconclusive comparison has a valid speedup with an interval, so it counts in the mean. Without it, the mean
+    would be of the cases with large differences.
     """
     excluded = [cell for cell in cells if cell.outcome not in VERDICTS]
-    if excluded:
-        names = [f"{cell.case} ({cell.text})" for cell in excluded[:MAXIMUM_NAMED_CASES]]
-        others = len(excluded) - len(names)
-        more = f" and {others} more" if others else ""
-        return f"{', '.join(names)}{more}"
-    if len(cells) < timed_cases:
-        return f"{len(cells)} of {timed_cases} cases compare this pair"
-    return ""
+    is_in_every_case = len(cells) == case_count
+    mean = None
+    if is_in_every_case and not excluded:
+        mean = mean_of_ratios([cell.bounds.estimate for cell in cells if cell.bounds])
+    counts = Counter(cell.outcome for cell in cells)
+    return PairSummary(pair, counts, is_in_every_case, mean, _name_cases(excluded))
+
+
+def _name_cases(cells: Sequence[Cell]) -> str:
+    """Return the first cases of these comparisons with their outcomes, and how many more there are."""
+    names = [f"{cell.case} ({cell.text})" for cell in cells[:MAXIMUM_NAMED_CASES]]
+    others = len(cells) - len(names)
+    return ", ".join(names) + (f" and {others} more" if others else "")
