@@ -1,4 +1,4 @@
-"""Define `accelbench.compare`: measure functions of a notebook or a program as `accelbench run` measures a file.
+"""Define `accelbench.compare` and `accelbench.check`, which measure or check functions of a notebook or a program.
 
 Nothing is timed in the calling process, because it may have loaded both frameworks and compiled programs. Instead,
 cloudpickle writes the functions into a script, and every launch is a new process that imports only one framework.
@@ -6,7 +6,6 @@ cloudpickle writes the functions into a script, and every launch is a new proces
 
 import base64
 import contextlib
-import html
 import inspect
 import os
 import pickle
@@ -15,17 +14,13 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from accelbench import frameworks
 from accelbench.api.case import SCRIPT_NAME, SCRIPT_SUFFIX, PrecisionPolicy
-from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun, Measurement
 from accelbench.catalogue import declarations, pickled
 from accelbench.catalogue.arguments import choose_arguments, names_its_arrays, signature_of
@@ -33,26 +28,29 @@ from accelbench.catalogue.numbers import NotNumbersError, to_numbers
 from accelbench.catalogue.pickled import format_parameters
 from accelbench.catalogue.programs import SETUP_PREFIX, setup_names
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
+from accelbench.local.check import check_cases
 from accelbench.local.device import missing_frameworks, platform_of
 from accelbench.local.errors import InvalidSpecError, OccupiedError, UsageError
 from accelbench.local.interrupt import Signals
 from accelbench.local.manifests import read_target
-from accelbench.local.run import RunOutcome, reserve, write_page
 from accelbench.local.run import measure as measure_run
+from accelbench.local.run import reserve, write_page
 from accelbench.problem import describe_unknown, find_similar
-from accelbench.report import terminal, view
+from accelbench.report.launches import read_launches
 from accelbench.report.live import display
 from accelbench.terminal.console import console
+from accelbench.terminal.functions import CheckedFunctions, ComparedFunctions
 from accelbench.workload import Cost, Measure, Operations
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
+    from accelbench.api.result import Result
+    from accelbench.launch.record import LaunchRecord
+
 FunctionOrArrays = Callable[..., Mapping[str, Any]] | Mapping[str, Any]
 MAXIMUM_BYTES = 32 * 1024 * 1024
 """Maximum size of a pickled function, because every launch reads the script. A function can draw larger arrays."""
-PAGE_HEIGHT = 900
-"""Height of the report in a notebook, in pixels."""
 SETTINGS = {(info.alias or name).lower(): info.alias or name for name, info in Measurement.model_fields.items()} | {
     "rounds": "rounds.max",
     "maxrounds": "rounds.max",
@@ -65,50 +63,6 @@ INSTALL = "pip install 'accelbench[notebook]'"
 
 class CannotBeSentError(ValueError):
     """Report a function or an array that cannot be sent to another process, and what to write instead."""
-
-
-@dataclass(frozen=True, repr=False)
-class ComparedFunctions:
-    """Hold the results of `compare`, and the directory that `accelbench report` reads.
-
-    `print` shows them as the report of a terminal, a notebook as an HTML page.
-    """
-
-    outcome: RunOutcome
-    directory: Path
-
-    @property
-    def results(self) -> tuple[Result, ...]:
-        """Return the result of each case."""
-        return tuple(result for result, _ in self.outcome.measured)
-
-    @property
-    def result(self) -> Result:
-        """Return the first result."""
-        return self.results[0]
-
-    def __repr__(self) -> str:
-        """Return the sentences of each result, and the directory of the results."""
-        sentences = [sentence for result in self.results for sentence in view.sentences(result)]
-        return "\n".join([*sentences, self._directory_line()])
-
-    def _directory_line(self) -> str:
-        return f"results: {self.directory}"
-
-    def __str__(self) -> str:
-        """Return the report as a terminal shows it, without colours."""
-        plain_console = Console(width=100, color_system=None, markup=False, emoji=False)
-        with plain_console.capture() as captured:
-            plain_console.print(terminal.reports(self.outcome.measured))
-        return captured.get() + self._directory_line()
-
-    def _repr_html_(self) -> str:
-        """Return `report.html` in a frame for a notebook."""
-        page = self.directory / "report.html"
-        if not page.exists():
-            return f"<pre>{html.escape(str(self))}</pre>"
-        text = html.escape(page.read_text(encoding="utf-8"), quote=True)
-        return f'<iframe srcdoc="{text}" style="width: 100%; height: {PAGE_HEIGHT}px; border: 0"></iframe>'
 
 
 def compare(
@@ -173,28 +127,17 @@ def compare(
     Example:
         >>> compare(jax=f, pytorch=g, arrays={"x": x})
     """
-    _check_arguments(functions, arrays, reference)
-    if canonical is not None and not callable(canonical):
-        raise TypeError(f"compare(canonical=...) takes a function, not a {type(canonical).__name__}")
     declared = {"measure": measure, "cost": cost, "operations": operations}
-    _check_options(name, processors)
-    # A string is a single variant, although it is a sequence of letters too.
-    uses = (variants,) if isinstance(variants, str) else tuple(variants)
-    with tempfile.TemporaryDirectory(prefix="accelbench-compare-") as temporary:
-        script = Path(temporary, f"{name}{SCRIPT_SUFFIX}")
-        script.write_text(script_text(functions, arrays, reference, declared, canonical), encoding="utf-8")
-        all_settings = dict(settings)
-        if accept_noise:
-            all_settings["measurement.acceptNoise"] = True
-        if precision is not None:
-            all_settings["measurement.precision"] = precision
-        run, platform_name = _read_run(script, uses, all_settings)
+    _check_processors(processors)
+    all_settings = {**settings, "measurement.acceptNoise": True} if accept_noise else settings
+    written = _written_script(
+        functions, arrays, reference, canonical, declared, name, variants, precision, all_settings
+    )
+    with written as (script, run, platform_name):
         try:
             [directory] = reserve([run], Path(out) if out is not None else None)
         except OccupiedError:
             raise FileExistsError(f"{out} is not empty, and nothing is overwritten: give out= another name") from None
-        # With these, launches find the same modules as the notebook.
-        import_paths = [str(Path(entry).absolute()) for entry in sys.path]
         with Signals() as signals, display(console(stderr=True)) as live_display:
             outcome = measure_run(
                 run,
@@ -204,7 +147,7 @@ def compare(
                 display=live_display,
                 script=script,
                 processors=processors,
-                environment={"PYTHONPATH": os.pathsep.join(import_paths)},
+                environment=_import_paths(),
             )
     write_page(directory)
     if signals.received is not None:
@@ -212,6 +155,109 @@ def compare(
     if not outcome.measured:
         raise RuntimeError("\n".join(line for case in outcome.cases for line in case.problems))
     return ComparedFunctions(outcome, directory.path)
+
+
+def check(
+    *,
+    arrays: FunctionOrArrays,
+    reference: Callable[..., Any] | None = None,
+    canonical: Callable[..., Any] | None = None,
+    measure: Mapping[str, Any] | Measure | Callable[..., Any] | None = None,
+    cost: Mapping[str, Any] | Cost | Callable[..., Any] | None = None,
+    operations: Mapping[str, Any] | Operations | Callable[..., Any] | None = None,
+    variants: Sequence[str] = (),
+    precision: PrecisionPolicy | None = None,
+    settings: Mapping[str, object] = MappingProxyType({}),
+    name: str = "checked",
+    **functions: Callable[..., Any],
+) -> CheckedFunctions:
+    """Check in seconds that functions compute the same, as `accelbench check` does; time nothing, and store nothing.
+
+    Args:
+        arrays: As in `compare`, like all other arguments.
+        reference: Function of the arrays in NumPy that returns the right result.
+        canonical: Function of the outputs that returns them in the form in which they are compared.
+        measure: How a call is measured; what it says of random outputs, NaN and derivatives counts here.
+        cost: The floating-point operations and bytes of a call.
+        operations: The matrix products and convolutions that a call needs at least.
+        variants: Functions and modes to check, the baseline first.
+        precision: Type of the computation.
+        settings: Other fields of a BenchmarkRun's spec, and parameters of `arrays`.
+        name: Name of the workload.
+        **functions: The functions to check, by their frameworks' names.
+
+    Returns:
+        The outcome of each check of each variant, which prints as a report.
+
+    Raises:
+        CannotBeSentError: A function or an array cannot be sent to another process.
+        TypeError: An argument has a wrong type.
+        ValueError: An argument has a wrong value, or this machine cannot run the functions.
+        KeyboardInterrupt: The check was interrupted.
+        RuntimeError: There is no result.
+
+    Example:
+        >>> check(jax=f, pytorch=g, arrays={"x": x})
+    """
+    declared = {"measure": measure, "cost": cost, "operations": operations}
+    written = _written_script(functions, arrays, reference, canonical, declared, name, variants, precision, settings)
+    results: list[tuple[Result, tuple[LaunchRecord, ...]]] = []
+    problems: list[str] = []
+    with written as (script, run, platform_name), Signals() as signals:
+        cases = check_cases(
+            run,
+            platform_name,
+            script,
+            signals=signals,
+            on_event=lambda _event: None,
+            on_line=lambda _line: None,
+            environment=_import_paths(),
+        )
+        for case, runner_exit in cases:
+            if runner_exit.result is not None and runner_exit.result.complete:
+                results.append((runner_exit.result, tuple(read_launches(runner_exit.launches))))
+            else:
+                status = f"{case.name}: the runner ended with status {runner_exit.code} and no result"
+                problems += [*runner_exit.problems, status, *runner_exit.tail]
+    if signals.received is not None:
+        raise KeyboardInterrupt("nothing more was checked")
+    if problems:
+        raise RuntimeError("\n".join(problems))
+    return CheckedFunctions(tuple(results))
+
+
+@contextlib.contextmanager
+def _written_script(
+    functions: Mapping[str, Callable[..., Any]],
+    arrays: FunctionOrArrays,
+    reference: Callable[..., Any] | None,
+    canonical: Callable[..., Any] | None,
+    declared: Mapping[str, Any],
+    name: str,
+    variants: Sequence[str],
+    precision: PrecisionPolicy | None,
+    settings: Mapping[str, object],
+) -> Iterator[tuple[Path, BenchmarkRun, str]]:
+    """Write the functions into a script that exists within the `with` block; return it, its run and its platform.
+
+    The arguments are those of `compare`; `declared` has its `measure`, `cost` and `operations`. Raises its errors.
+    """
+    _check_arguments(functions, arrays, reference)
+    if canonical is not None and not callable(canonical):
+        raise TypeError(f"compare(canonical=...) takes a function, not a {type(canonical).__name__}")
+    _check_name(name)
+    # A string is a single variant, although it is a sequence of letters too.
+    uses = (variants,) if isinstance(variants, str) else tuple(variants)
+    with tempfile.TemporaryDirectory(prefix="accelbench-compare-") as temporary:
+        script = Path(temporary, f"{name}{SCRIPT_SUFFIX}")
+        script.write_text(script_text(functions, arrays, reference, declared, canonical), encoding="utf-8")
+        precision_setting = {} if precision is None else {"measurement.precision": precision}
+        yield script, *_read_run(script, uses, {**settings, **precision_setting})
+
+
+def _import_paths() -> dict[str, str]:
+    """Return an environment in which launches find the same modules as the notebook."""
+    return {"PYTHONPATH": os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)}
 
 
 def _check_arguments(
@@ -267,13 +313,17 @@ def _with_reference(
     return dict(functions) if reference is None else {**functions, "reference": reference}
 
 
-def _check_options(name: str, processors: int | None) -> None:
-    """Raise ValueError if `name` or `processors` is invalid."""
+def _check_name(name: str) -> None:
+    """Raise ValueError if `name` cannot be a script's name."""
     if not re.fullmatch(SCRIPT_NAME, f"{name}{SCRIPT_SUFFIX}"):
         raise ValueError(
             f'compare(name="{name}"): a name begins with a letter or a digit and has only these, dashes, dots and '
             "underscores"
         )
+
+
+def _check_processors(processors: int | None) -> None:
+    """Raise ValueError for fewer than one processor."""
     if processors is not None and processors < 1:
         raise ValueError(f"compare(processors={processors}): at least 1")
 

@@ -1,7 +1,6 @@
 """Implement `accelbench check FILE`: check that variants compute the right values, without timing them."""
 
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -18,11 +17,9 @@ from accelbench.terminal.options import (
 from accelbench.terminal.program import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from accelbench.api.case import Case
-    from accelbench.api.run import BenchmarkRun
     from accelbench.delivery.log import Event
     from accelbench.local.child import RunnerExit
     from accelbench.local.interrupt import Signals
@@ -48,11 +45,12 @@ def check(
     """
     import json
 
-    from accelbench.cli import checked
+    from accelbench.local.check import check_cases
     from accelbench.local.device import missing_frameworks, platform_of, require_a_framework
     from accelbench.local.interrupt import Signals
     from accelbench.local.manifests import read_target, script_of
     from accelbench.report.launches import read_launches
+    from accelbench.terminal import checked
     from accelbench.terminal.console import console
 
     runs = read_target(file, variants, assignments, environments)
@@ -64,7 +62,15 @@ def check(
         for run, platform in zip(runs, platforms, strict=True):
             for variant, advice in missing_frameworks(run).items():
                 click.echo(f"warning: {variant} will fail: {advice}", err=True)
-            for case, runner_exit in _run_checks(run, platform, script_of(run, file), signals):
+            cases = check_cases(
+                run,
+                platform,
+                script_of(run, file),
+                signals=signals,
+                on_event=_print_launch,
+                on_line=lambda line: click.echo(line, err=True),
+            )
+            for case, runner_exit in cases:
                 result = runner_exit.result
                 if result is None or not result.complete:
                     exit_codes.append(_explain_missing_result(case, runner_exit, signals))
@@ -77,38 +83,6 @@ def check(
     if output is Output.JSON:
         click.echo(json.dumps(reports, indent=2, ensure_ascii=False))
     sys.exit(Exit.worst(exit_codes))
-
-
-def _run_checks(
-    run: "BenchmarkRun", platform: str, script: "Path | None", signals: "Signals"
-) -> "Iterator[tuple[Case, RunnerExit]]":
-    """Check the cases of a run one after the other until a signal arrives; yield each with its runner's exit.
-
-    `platform` is the name of the run's platform, and `script` the path of its script, if it has one.
-    """
-    import tempfile
-    from pathlib import Path
-
-    from accelbench.local import environments
-    from accelbench.local.child import run_case
-    from accelbench.local.directory import RunDirectory
-    from accelbench.local.run import script_environment
-    from accelbench.plan.cases import plan_cases
-
-    installed = environments.install(run, lambda line: click.echo(line, err=True))
-    with tempfile.TemporaryDirectory(prefix="accelbench-check-") as temporary:
-        directory = RunDirectory(Path(temporary))
-        run_check = partial(
-            run_case,
-            signals=signals,
-            on_event=_print_launch,
-            on_tick=lambda: None,
-            environment=script_environment(script, directory),
-            check=True,
-        )
-        for case in plan_cases(run, platform, environments=installed):
-            if signals.received is None:
-                yield case, run_check(case, directory.log_path(case.name))
 
 
 def _print_launch(event: "Event") -> None:

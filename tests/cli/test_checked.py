@@ -8,10 +8,10 @@ from rich.console import Console
 
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, CheckOutcome, Failure, Result, VariantResult
-from accelbench.cli import checked
 from accelbench.launch.facts import Facts
 from accelbench.launch.record import REFERENCE, LaunchRecord, ParityReading
 from accelbench.local.exits import Exit
+from accelbench.terminal import checked
 from report import sample
 
 

@@ -267,6 +267,26 @@ def test_functions_of_a_process_that_has_both_frameworks_are_measured_in_fresh_o
     assert {path.name for path in (tmp_path / "results").iterdir()} >= {"compared.py", "report.html", "all.result.json"}
 
 
+@pytest.mark.slow
+def test_functions_are_checked_without_being_timed_and_nothing_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    right = accelbench.check(numpy=doubled, numpy_sum=lambda x: x + x, arrays={"x": X})
+    assert not right.failed, right
+    assert {variant.seconds for variant in right.result.variants} == {None}
+    wrong = accelbench.check(numpy=doubled, numpy_sum=lambda x: x + x + 1, arrays={"x": X})
+    assert wrong.failed
+    assert repr(wrong) == "Failed: numpy_sum/eager."
+    assert "every number is larger than the reference's by 1" in " ".join(str(wrong).split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_check_refuses_what_a_comparison_refuses() -> None:
+    with pytest.raises(ValueError, match="unknown framework"):
+        accelbench.check(numqy=doubled, arrays={"x": X})
+
+
 class CannotBeRead:
     """Raise an error when it is unpickled."""
 

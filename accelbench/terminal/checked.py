@@ -1,4 +1,4 @@
-"""Report the outcome of each check of each variant, for `accelbench check`. Pure.
+"""Report the outcome of each check of each variant, for `accelbench check` and notebooks. Pure.
 
 A failure comes with what to do. Types and shapes of outputs, and captured arrays, come from the launches' records.
 """
