@@ -466,7 +466,7 @@ class Workload:
         kinds: dict[str, VariantKind] = {}
         for method, modes in cls.modes.items():
             framework = frameworks.name_of(method)
-            # A framework's only program needs no summary: that of the mode says what it is.
+            # A method with the name of its framework needs no summary: the summary of the mode describes it.
             docstring = None if method == framework else getattr(cls, method, cls).__doc__
             for mode in modes:
                 use = f"{method}/{mode}"

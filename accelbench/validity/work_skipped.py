@@ -118,9 +118,10 @@ def _judge_export(dependence: Dependence) -> Finding | None:
 def _describe_shortfall(
     first: Mapping[str, int], repeated: Mapping[str, int], minimum_share: float = MINIMUM_REPEATED_SHARE
 ) -> str:
-    """Describe the operation of `first` that `repeated` runs least of, as `0 of 3 mm`.
+    """Describe the operation of which `repeated` runs the smallest share of what `first` runs, as `0 of 3 mm`.
 
-    Both count operations by name. Empty if `repeated` runs at least `minimum_share` of the count of each operation.
+    Both count operations by name. The text is empty if `repeated` runs at least `minimum_share` of the count of each
+    operation.
     """
     shares = [(repeated.get(name, 0) / count, name) for name, count in first.items()]
     smallest_share, name = min(shares, default=(1.0, ""))

@@ -151,18 +151,15 @@ def _variable_changes(ours: Iterable[Manifest], theirs: Iterable[Manifest]) -> I
 
 
 def _resource_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
-    """Yield a sentence for each amount that the container may use, and that is not ours."""
-    for kind, resource in itertools.product(("limits", "requests"), (ours.get("limits") or {}) | _requests(ours)):
-        our_amount = (ours.get(kind) or {}).get(resource)
-        their_amount = (theirs.get(kind) or {}).get(resource)
-        if our_amount is not None and not _is_same_quantity(our_amount, their_amount):
-            yield f"{kind} of {resource} are {_show(their_amount)} instead of {_show(our_amount)}"
+    """Yield a sentence for each limit and each request of the container that is not ours."""
+    for kind in ("limits", "requests"):
+        their_amounts = theirs.get(kind) or {}
+        for resource, our_amount in (ours.get(kind) or {}).items():
+            their_amount = their_amounts.get(resource)
+            if our_amount is not None and not _is_same_quantity(our_amount, their_amount):
+                yield f"{kind} of {resource} are {_show(their_amount)} instead of {_show(our_amount)}"
     if not _contains(theirs.get("claims"), ours.get("claims")):
         yield "its claim on a device is another"
-
-
-def _requests(resources: Manifest) -> Manifest:
-    return resources.get("requests") or {}
 
 
 def _item_changes(field: str, key: str, ours: Manifest, theirs: Manifest) -> Iterator[str]:
@@ -189,13 +186,19 @@ def _contains(theirs: Any, ours: Any) -> bool:
         return True
     if isinstance(ours, Mapping):
         return isinstance(theirs, Mapping) and all(
-            _is_same_quantity(value, theirs.get(key)) if key == "sizeLimit" else _contains(theirs.get(key), value)
-            for key, value in ours.items()
+            _contains_field(theirs.get(key), key, value) for key, value in ours.items()
         )
     if isinstance(ours, list | tuple):
         has_same_length = isinstance(theirs, list | tuple) and len(theirs) == len(ours)
         return has_same_length and all(itertools.starmap(_contains, zip(theirs, ours, strict=True)))
     return bool(theirs == ours)
+
+
+def _contains_field(their_value: Any, name: str, our_value: Any) -> bool:
+    """Return True if `their_value` of the field has everything of `our_value`; `sizeLimit` is an amount."""
+    if name == "sizeLimit":
+        return _is_same_quantity(our_value, their_value)
+    return _contains(their_value, our_value)
 
 
 def _is_same_quantity(ours: Any, theirs: Any) -> bool:

@@ -96,8 +96,8 @@ class ValueCounter(DispatchCounter):
         live = set(map(_memory, _tensors(results)))
         for dispatch in reversed(self._dispatches):
             if dispatch.needed or not live.isdisjoint(dispatch.creates | dispatch.changes):
-                # Going back in time: the memory that this operation creates held something else before, and the memory
-                # that it reads is needed.
+                # The loop goes from the last operation to the first. Before this operation, the memory that it creates
+                # was not needed yet, and the memory that it reads was.
                 live = (live - dispatch.creates) | dispatch.reads
                 if dispatch.repeated:
                     operations["repeated"] += dispatch.operations

@@ -98,8 +98,8 @@ def estimate_distribution(draws: Sequence[Array], shape: tuple[int, ...]) -> Dis
         squared_errors.append(terms.var(axis=1) / max(1, ranks.size))  # if elements are independent
     errors_between_draws = np.std(moments, axis=0, ddof=1)
     errors_within_draws = np.sqrt(np.mean(squared_errors, axis=0))
-    # Errors within draws are too small if elements depend on each other; those between a few draws may be so by chance.
-    # So the larger of both counts. A draw is compared with the mean of all draws, which has an error of its own.
+    # Each estimate may be too small: errors within draws if elements depend on each other, errors between draws by
+    # chance, as there are few draws. So take the larger one. The square root adds the error of the mean of all draws.
     errors = np.maximum(errors_between_draws, errors_within_draws) * np.sqrt(1 + 1 / len(rows))
     return Distribution(shape, rows, ordered, sum_of_locations / len(rows), np.mean(moments, axis=0), errors)
 

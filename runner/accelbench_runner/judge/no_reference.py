@@ -43,9 +43,9 @@ NARROWER: Mapping[Precision, frozenset[str]] = {
 
 
 def narrow_reference(case: Case, launches: Iterable[LaunchRecord], units: int) -> ParityReading | None:
-    """Return a failed reading if the baseline's own program is the reference and returns a too narrow type; else None.
+    """Return a failed reading if the reference is the baseline's own program and returns a too narrow type; else None.
 
-    Too narrow is a type that is less exact than the requested precision.
+    A type is too narrow if it is less exact than the requested precision.
     """
     if catalogue.find(case.workload).has_reference():
         return None

@@ -142,7 +142,8 @@ class LaunchListener:
             case PhaseEnded(phase=phase, seconds=seconds, parts=parts):
                 self.phases.append(PhaseRecord(phase=phase, seconds=seconds, parts=parts))
             case ActivityStarted(name=name, alone=alone):
-                if alone and name in PROBES:  # not alone, an activity of a probe's name makes calls of the variant too
+                # An activity that is not `alone` also calls the variant's program, so it is not treated as a probe.
+                if alone and name in PROBES:
                     self.probe = name
                     self.allowance.probe_began()
                 else:

@@ -103,7 +103,7 @@ def interpret(
         if child_exit.killed_for == "interrupted":
             return Outcome(unfinished="interrupted")
         probe = running_probe(listener, Path(request.directory))
-        # `did-not-exit`: the process ended its messages and lived on, which no probe makes it do.
+        # `did-not-exit`: the process closed its pipe and continued to run, which is not the fault of a probe.
         if probe is not None and child_exit.killed_for != "did-not-exit":
             return _outcome_ended_by_probe(probe, listener, child_exit, request)
         is_case_over = child_exit.killed_for == "limit" and listener.allowance.nearest_limit == "case"
