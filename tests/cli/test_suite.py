@@ -2,18 +2,23 @@
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from accelbench import __version__ as accelbench_version
 from accelbench.cli import shipped_suites
 from accelbench.cli.main import app
+from accelbench.local.directory import RunDirectory, RunRecord
 from accelbench.local.exits import Exit
-from accelbench.local.suites.definition import plan, read_suite
+from accelbench.local.suites.definition import PlannedRun, parse_suite, plan, read_suite
+from accelbench.local.suites.directory import reusable_results
 from accelbench.plan.cases import count_cases
 from cli.command import MANIFEST, accelbench, started
 from cluster.wait import HANG_SECONDS, wait_until
+from report import sample
 
 SUITE = """\
 apiVersion: accelbench.dev/v1alpha1
@@ -155,6 +160,58 @@ def test_an_entry_gives_its_run_a_name_and_overrides_that_win_over_those_of_the_
     assert (mlp.name, mlp.run.spec.measurement.rounds.max) == ("mlp", 9)
     [only, _] = plan(read_suite(str(path)), str(path), ["measurement.rounds.max=5"])
     assert only.run.spec.measurement.rounds.max == 5
+
+
+def test_a_missing_file_is_not_taken_for_the_workload_of_its_name(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(directory)
+    Path("suite.yaml").write_text(SUITE.replace("chain.yaml", "matmul-chain"))
+    done = CliRunner().invoke(app, ["suite", "run", "suite.yaml"])
+    assert (done.exit_code, "spec.runs[0]: matmul-chain: cannot read" in done.stderr) == (Exit.INVALID_SPEC, True)
+
+
+@pytest.fixture
+def measured(directory: Path) -> tuple[PlannedRun, RunDirectory]:
+    """Return a planned run of `chain.yaml` and a directory with its result."""
+    planned = plan(parse_suite(SUITE, "suite.yaml"), str(directory / "suite.yaml"))[0]
+    run_directory = RunDirectory(directory / "chain")
+    record = RunRecord(accelbench=accelbench_version, started="2026-11-21T09:00:00Z", cases=("all",), run=planned.run)
+    run_directory.prepare(record)
+    run_directory.write_result(sample.result(), ())
+    return planned, run_directory
+
+
+def test_a_result_of_an_older_source_of_the_workload_is_not_reused(
+    measured: tuple[PlannedRun, RunDirectory],
+) -> None:
+    planned, run_directory = measured
+    assert set(reusable_results(run_directory, planned, pytest.fail)) == {"all"}
+    older = sample.result(fingerprint={**sample.FINGERPRINT, "workloadSource": "0123456789abcdef"})
+    run_directory.write_result(older, ())
+    assert reusable_results(run_directory, planned, pytest.fail) == {}
+
+
+def test_a_result_of_an_edited_script_is_not_reused(directory: Path, measured: tuple[PlannedRun, RunDirectory]) -> None:
+    planned, run_directory = measured
+    script = directory / "step.py"
+    script.write_text("x = 1")
+    with_script = replace(planned, script=script)
+    assert reusable_results(run_directory, with_script, pytest.fail) == {}
+    run_directory.copy_script(script)
+    assert set(reusable_results(run_directory, with_script, pytest.fail)) == {"all"}
+    script.write_text("x = 2")
+    assert reusable_results(run_directory, with_script, pytest.fail) == {}
+
+
+def test_an_incomplete_and_an_unreadable_result_are_not_reused(measured: tuple[PlannedRun, RunDirectory]) -> None:
+    planned, run_directory = measured
+    run_directory.write_result(sample.result(complete=False, stopped="Interrupted"), ())
+    assert reusable_results(run_directory, planned, pytest.fail) == {}
+    (run_directory.path / "run.json").write_text("{")
+    lines: list[str] = []
+    assert reusable_results(run_directory, planned, lines.append) == {}
+    assert "run.json" in lines[0]
 
 
 def test_smoke_ends_within_ten_minutes_by_its_time_limits() -> None:

@@ -191,7 +191,9 @@ def _plan_entry(entry: SuiteEntry, directory: Path, assignments: Sequence[str]) 
 def _target(entry: SuiteEntry, directory: Path) -> str:
     """Return the entry's target as `accelbench run` takes it: a path, or the name of a workload."""
     if entry.file is not None:
-        return str(directory / entry.file)
+        path = directory / entry.file
+        # With `./`, a file that does not exist is not taken for the workload of its name.
+        return str(path) if path.is_absolute() else f"./{path}"
     workload = entry.workload or ""
     if workload not in names():
         raise UsageError(f"no such workload; {suggest_name(workload, names())}", "workload")
