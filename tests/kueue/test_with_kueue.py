@@ -84,6 +84,24 @@ def test_a_run_in_a_full_queue_says_why_in_kueues_words_and_runs_once_there_is_r
     assert_one_result_for_each(cluster, 2)
 
 
+def test_a_resource_that_the_queue_does_not_cover_is_named_with_the_cluster_queue_that_lacks_it(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, queue: str
+) -> None:
+    spec = cluster.get("clusterqueue", cluster.namespace)["spec"]
+    [group] = spec["resourceGroups"]
+    group["coveredResources"].remove("ephemeral-storage")
+    resources = group["flavors"][0]["resources"]
+    group["flavors"][0]["resources"] = [each for each in resources if each["name"] != "ephemeral-storage"]
+    cluster.kubectl("patch", "clusterqueue", cluster.namespace, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
+    apply(cluster, queue=queue)
+    wait_for_words(
+        cluster,
+        f"waits in queue {queue}: ",
+        "resource ephemeral-storage unavailable in ClusterQueue",
+        f"coveredResources of ClusterQueue {cluster.namespace}",
+    )
+
+
 def test_a_preempted_case_starts_again_once_it_is_admitted_and_spends_no_retry(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, queue: str
 ) -> None:

@@ -245,7 +245,7 @@ CHECK = {"name": "budget", "state": "Pending", "message": "ask finance"}
         (workload(("QuotaReserved", "True", "x", "y"), checks=[CHECK]), "check budget is Pending: ask finance"),
         (workload(), "Kueue has given no reason yet"),
         (workload(("QuotaReserved", "False", "Inadmissible", "ClusterQueue c is inactive")), "c is inactive"),
-        (None, "Kueue has created no Workload for it: check that its controller runs"),
+        (None, "Kueue has created no Workload for it: check that its controller runs and manages batch/job"),
     ],
 )
 def test_a_run_in_a_queue_says_what_kueue_says(found: Any, said: str) -> None:
@@ -253,6 +253,38 @@ def test_a_run_in_a_queue_says_what_kueue_says(found: Any, said: str) -> None:
     assert said in report.message
     assert report.message.count("accommodate") <= 1
     assert report.in_queue
+
+
+def pending(message: str, reason: str = "Pending") -> Any:
+    return workload(("QuotaReserved", "False", reason, message))
+
+
+@pytest.mark.parametrize(
+    ("found", "remedy"),
+    [
+        (
+            pending("couldn't assign flavors to pod set main: resource ephemeral-storage unavailable in ClusterQueue"),
+            "coveredResources of ClusterQueue shared",
+        ),
+        (
+            pending("insufficient quota for cpu in flavor x, request > maximum capacity (8 > 4)"),
+            "ClusterQueue shared never has that much",
+        ),
+        (pending("insufficient unused quota for cpu in flavor x, 1 more needed"), "Wait until others in ClusterQueue"),
+        (pending("ClusterQueue shared is inactive", "Inadmissible"), "kubectl describe localqueue team-a"),
+        (pending("LocalQueue team-a is inactive", "Inadmissible"), "kubectl describe localqueue team-a"),
+        (pending("ClusterQueue shared doesn't exist", "Inadmissible"), "Have ClusterQueue shared created"),
+        (pending("Workload namespace doesn't match ClusterQueue selector"), "namespaceSelector of ClusterQueue shared"),
+        (pending("untolerated taint {a b NoSchedule <nil>} in flavor x"), "Add a toleration"),
+        (pending("flavor x doesn't match node affinity"), "Check the node selection"),
+        (workload(("Evicted", "True", "PodsReadyTimeout", "Exceeded the timeout")), "waitForPodsReady.timeout"),
+        (workload(PREEMPTED), "kueue.x-k8s.io/priority-class"),
+    ],
+)
+def test_a_run_in_a_queue_names_the_queue_and_says_what_to_do(found: Any, remedy: str) -> None:
+    message = asked(found).message
+    assert message.startswith(f"Job {ATTEMPT.job} waits in queue team-a: ")
+    assert remedy in message
 
 
 @pytest.mark.parametrize(
@@ -316,6 +348,10 @@ def test_one_list_answers_for_all_jobs_of_a_namespace_and_of_others_nothing_is_k
             for number in range(200):
                 yield workload(FULL) | {"metadata": of_job(f"u-{number}")}
 
+        async def list_local_queues(self, _: str) -> AsyncIterator[Any]:
+            self.lists += 1
+            yield {"metadata": {"name": "team-a"}, "spec": {"clusterQueue": "shared"}}
+
     kueue = Kueue()
     queues = Queues(kueue, lambda: NOW, lambda _: {job.key.uid for job in jobs})  # type: ignore[arg-type]
 
@@ -323,7 +359,7 @@ def test_one_list_answers_for_all_jobs_of_a_namespace_and_of_others_nothing_is_k
         return list(await asyncio.gather(*map(queues.report, jobs)))
 
     assert all("insufficient quota" in report.message for report in asyncio.run(reports()))
-    assert kueue.lists == 1
+    assert kueue.lists == 2  # one of Workloads, one of LocalQueues
     assert len(asyncio.run(queues._read_workloads("team"))) == len(jobs)
 
 

@@ -165,7 +165,7 @@ class PlayedCluster(Cluster):
         if path == f"/apis/{KUEUE}":
             return json.dumps({"preferredVersion": {"groupVersion": f"{KUEUE}/v1"}})
         if path.startswith(f"/apis/{KUEUE}/"):
-            queues = [{"metadata": {"name": name}} for name in self.queues]
+            queues = [{"metadata": {"name": name}, "spec": {"clusterQueue": "shared"}} for name in self.queues]
             workloads = [self.workload] if self.workload else []
             return json.dumps({"metadata": {}, "items": workloads if path.endswith("/workloads") else queues})
         return self.server.answer(method, path, query, body)

@@ -5,9 +5,11 @@ some seconds after the suspension, because a queue with free quota admits the Jo
 further apart. There is no watch of Workloads.
 """
 
+import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any, NamedTuple
 
 from accelbench.api import labels
@@ -25,6 +27,61 @@ SHORTEST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(minutes=5)
 
 Manifest = Mapping[str, Any]
+
+
+class QueueAdvice(Enum):
+    """Define what to do about a message of Kueue that contains a text; the first that applies counts.
+
+    {cluster_queue} stands for the ClusterQueue, {queue} for the LocalQueue.
+    """
+
+    RESOURCE = (
+        "unavailable in ClusterQueue",
+        "Have the coveredResources of {cluster_queue} name that resource, with a quota, or use another queue",
+    )
+    TOO_LARGE = (
+        "> maximum capacity",
+        "{cluster_queue} never has that much: have its quota raised, ask for less, or use another queue",
+    )
+    NAMESPACE = (
+        "doesn't match ClusterQueue selector",
+        "Have the namespaceSelector of {cluster_queue} admit this namespace, or use another queue",
+    )
+    NO_CLUSTER_QUEUE = (
+        "ClusterQueue .*(doesn't exist|not found)",
+        "Have {cluster_queue} created, or have LocalQueue {queue} name another one",
+    )
+    STOPPED = (
+        "is inactive|is stopped",
+        (
+            "Somebody has stopped it, or something that it refers to is missing: kubectl describe localqueue {queue}, "
+            "and kubectl describe clusterqueue for {cluster_queue}, say which"
+        ),
+    )
+    TAINT = ("untolerated taint", "Add a toleration to the profile or to spec.podTemplate, or use another queue")
+    AFFINITY = (
+        "doesn't match node affinity",
+        "Check the node selection of the profile and of spec.podTemplate, or use another queue",
+    )
+    NOT_READY = (
+        "PodsReadyTimeout",
+        (
+            "Kueue waits only so long for a pod to start, and a first pull of the image takes minutes: have "
+            "waitForPodsReady.timeout in Kueue's configuration raised"
+        ),
+    )
+    PREEMPTED = (
+        "Preempted",
+        (
+            f"The case begins anew once {{cluster_queue}} has room; the label {labels.QUEUE_PRIORITY} on a run gives "
+            "its cases a higher priority"
+        ),
+    )
+    FULL = ("insufficient unused quota", "Wait until others in {cluster_queue} end, or have its quota raised")
+
+    def __init__(self, pattern: str, remedy: str) -> None:
+        self.pattern = pattern
+        self.remedy = remedy
 
 
 @dataclass(frozen=True)
@@ -76,17 +133,14 @@ class Queues:
         self._clock = clock
         self._find_uids = find_uids
         self._workloads: NamespaceCache[Mapping[str, _Workload]] = NamespaceCache(self._read_workloads, clock)
-        self._queue_names: NamespaceCache[tuple[str, ...]] = NamespaceCache(self._read_queue_names, clock)
+        self._queues: NamespaceCache[Mapping[str, str]] = NamespaceCache(self._read_queues, clock)
 
     async def report(self, job: ObservedJob) -> QueueReport:
         """Return why the Job is suspended, from its Workload and the LocalQueues of its namespace."""
         namespace, since, now = job.key.namespace, job.suspended_since, self._clock()
         try:
             workload = (await self._workloads.get(namespace)).get(job.key.uid)
-            queue_names: tuple[str, ...] | None = None  # None: not read
-            if workload is None or workload.is_inadmissible:
-                # The LocalQueue that the Job names may not exist.
-                queue_names = await self._queue_names.get(namespace)
+            queues = await self._queues.get(namespace)
         except NotFoundError:
             message = (
                 f"Job {job.key.name} waits in {_queue_name(job)}, and this cluster has no Kueue to admit it: install "
@@ -99,15 +153,21 @@ class Queues:
                 "read the Workload"
             )
             return QueueReport(since, now, f"{message}: {error.message.rstrip('.')}")
-        if queue_names is not None and job.queue not in queue_names:
-            return QueueReport(since, now, _explain_missing_queue(job, queue_names), in_queue=False)
+        # Without the LocalQueue, Kueue creates no Workload, or calls it inadmissible.
+        if job.queue not in queues and (workload is None or workload.is_inadmissible):
+            return QueueReport(since, now, _explain_missing_queue(job, tuple(queues)), in_queue=False)
         if workload is None:
-            reason = "Kueue has created no Workload for it: check that its controller runs"
+            reason = (
+                "Kueue has created no Workload for it: check that its controller runs and manages batch/job, and that "
+                f"the WorkloadPriorityClass exists if the run has the label {labels.QUEUE_PRIORITY}"
+            )
         elif workload.why_never_admitted:
             message = f"Job {job.key.name} stays suspended: {workload.why_never_admitted}"
             return QueueReport(since, now, message, in_queue=False)
         else:
             reason = workload.why_not_admitted_yet
+            remedy = _remedy(reason, job.queue, queues.get(job.queue, ""))
+            reason = f"{reason}. {remedy}" if remedy else reason
         return QueueReport(since, now, f"Job {job.key.name} waits in {_queue_name(job)}: {reason}")
 
     async def _read_workloads(self, namespace: str) -> Mapping[str, "_Workload"]:
@@ -125,9 +185,12 @@ class Queues:
                 )
         return workloads
 
-    async def _read_queue_names(self, namespace: str) -> tuple[str, ...]:
-        """Return the names of a namespace's LocalQueues."""
-        return tuple([queue["metadata"]["name"] async for queue in self._cluster.list_local_queues(namespace)])
+    async def _read_queues(self, namespace: str) -> Mapping[str, str]:
+        """Return the names of a namespace's LocalQueues, each with the name of its ClusterQueue."""
+        return {
+            queue["metadata"]["name"]: (queue.get("spec") or {}).get("clusterQueue", "")
+            async for queue in self._cluster.list_local_queues(namespace)
+        }
 
 
 class _Workload(NamedTuple):
@@ -142,6 +205,15 @@ class _Workload(NamedTuple):
 def _queue_name(job: ObservedJob) -> str:
     """Return `queue NAME` or `no queue`, for a message."""
     return f"queue {job.queue}" if job.queue else "no queue"
+
+
+def _remedy(reason: str, queue: str, cluster_queue: str) -> str:
+    """Return what to do about the reason why Kueue has not admitted a Workload; empty if nothing is known."""
+    for advice in QueueAdvice:
+        if re.search(advice.pattern, reason):
+            shown = f"ClusterQueue {cluster_queue}" if cluster_queue else f"the ClusterQueue of {queue}"
+            return advice.remedy.format(queue=queue, cluster_queue=shown)
+    return ""
 
 
 def _explain_missing_queue(job: ObservedJob, queue_names: Sequence[str]) -> str:
