@@ -120,8 +120,17 @@ class AttemptReason(Reason):
     )
     JOB_DELETED = (
         "JobDeleted",
-        "The Job was deleted before its result was stored.",
+        "Somebody else than the operator deleted the Job before its result was stored; the case itself did not fail.",
         "Leave a run's Jobs alone: runPolicy.suspend frees its device, runPolicy.cancel ends it",
+        RetryLimit.INFRASTRUCTURE,
+    )
+    JOB_EXPIRED = (
+        "JobExpired",
+        "The Job's ttlSecondsAfterFinished deleted it before its result was stored; the case itself did not fail.",
+        (
+            "Have the policy that sets ttlSecondsAfterFinished leave out Jobs with the label "
+            "app.kubernetes.io/managed-by=accelbench, or set more seconds than the operator may be away"
+        ),
         RetryLimit.INFRASTRUCTURE,
     )
     POD_LOST = (

@@ -10,6 +10,7 @@ import pytest
 from accelbench.api import labels
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.api.reasons import AttemptReason
+from accelbench.api.run import Attempt
 from accelbench.cluster_api.errors import (
     ApiError,
     ConflictError,
@@ -26,7 +27,7 @@ from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import observe_job
 from accelbench_operator.runs.waits import MINIMUM_TRIES, Wait
 from operator_world.applying import ATTEMPT, CASE, CREATE, KEY, PLAN, World, raising, with_a_stored_result
-from operator_world.builders import ALL_RETRIES, NAMESPACE, NO_RETRIES, UID, make_job, make_plan, observe
+from operator_world.builders import ALL_RETRIES, NAMESPACE, NO_RETRIES, UID, make_job, make_plan, observe, running
 
 CONFIRM = ConfirmFailure(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
 
@@ -127,6 +128,37 @@ def test_a_deleted_job_is_a_loss_only_after_it_was_asked_for_live(world: World) 
     world.cluster.delete(ATTEMPT.job)
     world.do(Collect(known, ALL_RETRIES), observe())
     assert world.failures() == ["JobDeleted"]
+
+
+def expiring(world: World) -> Attempt:
+    """Let a policy set a time to live for the attempt's Job, and the operator know that."""
+    world.do(CREATE)
+    world.applier.memory(UID).times_to_live[ATTEMPT.job] = 1
+    return world.attempt
+
+
+def test_a_job_that_its_time_to_live_deleted_is_no_fault_of_its_case(world: World) -> None:
+    known = expiring(world)
+    world.cluster.delete(ATTEMPT.job)
+    world.do(Collect(known, ALL_RETRIES), observe())
+    [failure] = world.applier.memory(UID).failures.values()
+    assert failure.reason == "JobExpired"
+    assert f"Job {ATTEMPT.job} was deleted" in failure.message
+    assert "ttlSecondsAfterFinished of 1 s" in failure.message
+    assert "The case itself did not fail. Have the policy" in failure.message
+
+
+def test_a_job_that_was_deleted_while_its_pod_ran_was_not_deleted_by_its_time_to_live(world: World) -> None:
+    known = expiring(world)
+    world.cluster.delete(ATTEMPT.job)
+    world.do(Collect(known, ALL_RETRIES), replace(observe([], [running(known)]), own_jobs={}))
+    assert world.failures() == ["JobDeleted"]
+
+
+def test_a_job_whose_pod_its_time_to_live_deleted_is_no_fault_of_its_case(world: World) -> None:
+    job = make_job(PLAN, ATTEMPT, has_ended=True, time_to_live=0)
+    world.do(Collect(ATTEMPT, ALL_RETRIES), observe([job]))
+    assert world.failures() == ["JobExpired"]
 
 
 def test_a_job_whose_pod_is_gone_is_a_loss(world: World) -> None:

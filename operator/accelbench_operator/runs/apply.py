@@ -249,7 +249,10 @@ class Applier:
         if job is None:
             job_body = await self._get_own_job(attempt, plan, observed)
             if job_body is None:
-                return job_deleted(attempt.job)
+                # A pod that still runs shows that the Job had not ended, so that its time to live did not count yet.
+                had_ended = pod is None or pod.is_over
+                time_to_live = self.memory(metadata.uid).times_to_live.get(attempt.job)
+                return job_deleted(attempt.job, time_to_live if had_ended else None)
             self._put_job(job_body, metadata.uid)
             return None
         if pod and pod.is_runner_over:

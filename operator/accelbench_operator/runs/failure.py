@@ -69,9 +69,24 @@ def node_lost(pod: ObservedPod, until: datetime) -> AttemptFailure:
     return _failure(AttemptReason.NODE_LOST, detail)
 
 
-def job_deleted(name: str) -> AttemptFailure:
-    """Return the failure of an attempt whose Job was deleted."""
-    return _failure(AttemptReason.JOB_DELETED, f"Job {name} was deleted before its result was stored")
+def job_deleted(name: str, time_to_live: int | None = None) -> AttemptFailure:
+    """Return the failure of an attempt whose Job was deleted, by its time to live in seconds if that is not None."""
+    deletion = f"Job {name} was deleted before its result was stored"
+    if time_to_live is not None:
+        detail = f"{deletion}, by its ttlSecondsAfterFinished of {time_to_live} s, which this operator has not set"
+        return _failure(AttemptReason.JOB_EXPIRED, f"{detail}. The case itself did not fail")
+    # Kubernetes records no author of a deletion. While no operator is at work, a time to live may have passed unseen.
+    detail = f"{deletion}, not by this operator: by somebody, or by a ttlSecondsAfterFinished that a policy has set"
+    return _failure(AttemptReason.JOB_DELETED, f"{detail}. The case itself did not fail")
+
+
+def explain_time_to_live(job: ObservedJob) -> str:
+    """Return a warning about a Job that has a `ttlSecondsAfterFinished`."""
+    detail = (
+        f"Job {job.key.name} has ttlSecondsAfterFinished: {job.time_to_live}, which this operator has not set: it is "
+        "deleted that many seconds after its end, with its log, even if its result was not read by then"
+    )
+    return AttemptReason.JOB_EXPIRED.explain(detail)
 
 
 def pod_gone(job: ObservedJob, removal: Removal | None = None) -> AttemptFailure:
@@ -81,6 +96,8 @@ def pod_gone(job: ObservedJob, removal: Removal | None = None) -> AttemptFailure
         removal = Removal(AttemptReason.DISRUPTED, job.failure.rstrip(". "))
     if removal is not None:
         return _failure(removal.reason, f"{removal.detail}; its log is gone too")
+    if job.time_to_live is not None:
+        return job_deleted(job.key.name, job.time_to_live)
     detail = f" ({job.failure})" if job.failure else ""
     message = f"the pod of Job {job.key.name} and its log were deleted before the result was stored{detail}"
     return _failure(AttemptReason.POD_LOST, message)

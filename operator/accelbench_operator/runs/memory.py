@@ -63,6 +63,8 @@ class RunMemory:
     A watch selects by labels, so it reports a pod as deleted if somebody takes its labels off."""
     next_reads: dict[str, datetime] = field(default_factory=dict)
     """When to read such a pod again, by UID."""
+    times_to_live: dict[str, int] = field(default_factory=dict)
+    """Seconds of the `ttlSecondsAfterFinished` of Jobs that have one, by name; they outlive the Job."""
     deleted_jobs: set[str] = field(default_factory=set)
     """UIDs of the Jobs that this process deleted; their watch may still report them."""
     _obstacles: dict[tuple[str, Wait], Obstacle] = field(default_factory=dict)

@@ -93,6 +93,12 @@ class RunObjects:
             for stored in self.store.owned(run.uid)
         )
 
+    def ended_jobs(self, namespace: str) -> Iterator[ObservedJob]:
+        """Return the Jobs of a namespace that have ended."""
+        for stored in self.store.all(JOB.name):
+            if isinstance(stored, ObservedJob) and stored.key.namespace == namespace and stored.has_ended:
+                yield stored
+
     def uids(self, namespace: str) -> frozenset[str]:
         """Return the UIDs of the namespace's Jobs and pods."""
         objects = itertools.chain(self.store.all(JOB.name), self.store.all(POD.name))

@@ -55,6 +55,8 @@ class ObservedJob:
     suspended_since: datetime | None = None
     """Time since which the Job is suspended. None if it is not suspended, or if the Job controller has not reported a
     new suspension yet."""
+    time_to_live: int | None = None
+    """Its `ttlSecondsAfterFinished`, which only an admission webhook or policy sets."""
     document: str = ""
     """Digest of the case document for its pods, which whoever may patch a suspended Job can change."""
 
@@ -174,6 +176,7 @@ def observe_job(body: Manifest) -> ObservedJob | None:
         failure=describe(true_conditions.get("Failed")),
         queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
         suspended_since=_suspended_since(metadata, conditions.get("Suspended", {}), spec_suspends=spec_suspends),
+        time_to_live=(body.get("spec") or {}).get("ttlSecondsAfterFinished"),
         document=digest_document(document_of((body.get("spec") or {}).get("template") or {})),
     )
 

@@ -19,19 +19,23 @@ from accelbench.cluster_api.errors import (
     TooLargeError,
 )
 from accelbench.cluster_api.kinds import RUN
+from accelbench.plan.names import attempt_name
 from accelbench.problem import Problem
 from accelbench_operator.engine.fair_share import fair_share
 from accelbench_operator.engine.fair_slots import FairSlots
 from accelbench_operator.engine.kinds import Key, Manifest
 from accelbench_operator.runs.accept import FinishedRun, Plan, Refused, RunRetention, RunSettings, accept
-from accelbench_operator.runs.actions import DeleteJob, DeleteRun
+from accelbench_operator.runs.actions import CreateJob, DeleteJob, DeleteRun, ReadEvents
 from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.decide import Decision, decide
+from accelbench_operator.runs.deletion import Deletion
 from accelbench_operator.runs.events import Transition, event_manifest, newly_failed, transitions
+from accelbench_operator.runs.failure import explain_time_to_live
 from accelbench_operator.runs.history import RunHistory
 from accelbench_operator.runs.job import attempted_case
+from accelbench_operator.runs.kept_jobs import is_quota_of_objects, oldest_kept_job
 from accelbench_operator.runs.known import (
     KnownRun,
     KnownRuns,
@@ -112,7 +116,7 @@ class Reconciler:
         self._loads: FairSlots[str] = FairSlots(LOADS_AT_A_TIME)
         self._idle: set[Key] = set()
         """Finished runs for which nothing is left to do."""
-        self._terminating: set[Key] = set()
+        self._terminating: dict[Key, Deletion] = {}
         """Runs that are being deleted, and that a finalizer keeps."""
         self.phases: dict[Key, str] = {}
         """The latest phase of each run."""
@@ -128,8 +132,8 @@ class Reconciler:
         if manifest["metadata"].get("deletionTimestamp"):
             self.deleted(key)
             # While a finalizer keeps the run, its Jobs still have to be deleted.
-            self._terminating.add(key)
-            return self._objects.has_jobs(key)
+            self._terminating[key] = Deletion.of(manifest)
+            return True
         self.history.record(key, manifest)
         if is_idle(manifest) and not self._objects.has_jobs(key):
             self._set_idle(key, manifest["status"].get("phase", ""))
@@ -142,9 +146,8 @@ class Reconciler:
 
         None means that no step is needed before something changes.
         """
-        if key in self._terminating:
-            await self._delete_jobs(key)
-            return None
+        if deletion := self._terminating.get(key):
+            return await self._continue_deletion(key, deletion)
         return await self._step(key)
 
     async def _step(self, key: Key) -> float | None:
@@ -176,6 +179,7 @@ class Reconciler:
             # The run may have changed: read it again before acting.
             self._known.drop(key.uid)
             return 0.0
+        await self._warn_of_times_to_live(observed, key)
         try:
             await self._act(decision, plan, observed, key, known.version)
         except Exception:
@@ -292,9 +296,14 @@ class Reconciler:
                     await self._cluster.delete_run(key.namespace, key.name, key.uid, version)
                 elif isinstance(plan, Plan):  # always: without a plan, `decide` returns only deletions
                     await self._applier.apply(action, plan, observed)
+                    if isinstance(action, ReadEvents):
+                        await self._make_room(key, action.attempt.job, observed, decision.status)
             except Exception as error:  # noqa: BLE001 - raised below
                 # One case's error must not delay the other cases.
                 first_error = first_error or error
+                if isinstance(action, CreateJob) and isinstance(plan, Plan):
+                    job = attempt_name(key.name, key.uid, action.case, action.attempt)
+                    await self._make_room(key, job, observed, decision.status)
                 if isinstance(action, DeleteJob) and isinstance(error, ForbiddenError):
                     # The Job's pod may still hold a device, and the status of a finished run does not show that.
                     message = f"Job {action.name} cannot be deleted, and its pod may hold a device: {error.message}"
@@ -307,16 +316,66 @@ class Reconciler:
                 # Otherwise this frame and the error's traceback would refer to each other, and stay in memory.
                 first_error = None
 
+    async def _make_room(self, key: Key, job: str, observed: Observed, status: BenchmarkRunStatus) -> None:
+        """If a quota of Jobs or pods holds this Job of the run, delete the Job that is kept for its log the longest.
+
+        At most one for each try: the next try shows whether that is enough.
+        """
+        obstacle = self._applier.memory(key.uid).obstacles.get(job)
+        if obstacle is None or not is_quota_of_objects(obstacle.message):
+            return
+        finished_runs = {
+            other.uid: other
+            for other, phase in self.phases.items()
+            if other.namespace == key.namespace and phase not in UNFINISHED
+        }
+        ended_jobs = self._objects.ended_jobs(key.namespace)
+        oldest = oldest_kept_job(ended_jobs, key.uid, status.attempts, finished_runs)
+        if oldest is None:
+            return
+        result = observed.results.get(oldest.case) if oldest.owner == key.uid else None
+        deletion = DeleteJob(oldest.key.name, oldest.key.uid, result.name if result else None)
+        with contextlib.suppress(ApiError):  # the next try deletes it
+            await self._applier.delete_job(deletion, finished_runs.get(oldest.owner, key))
+            message = (
+                f"Job {oldest.key.name} of a failed case was deleted with its log before its time: a quota is full"
+            )
+            await self._post_event(key, Transition("Normal", "MadeRoom", message))
+
+    async def _warn_of_times_to_live(self, observed: Observed, key: Key) -> None:
+        """Create an Event for each Job that has a `ttlSecondsAfterFinished`, once, and remember that it has one."""
+        times_to_live = self._applier.memory(key.uid).times_to_live
+        for name, job in observed.jobs.items():
+            if job.time_to_live is None or name in times_to_live:
+                continue
+            times_to_live[name] = job.time_to_live
+            await self._post_event(key, Transition("Warning", "JobExpires", explain_time_to_live(job)))
+
     def _is_of_this_operator(self, run: Manifest, uid: str) -> bool:
         """Return True if the run has this operator's class, and is not another run that has got the name since."""
         has_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
         return bool(run["metadata"]["uid"] == uid and has_class)
 
-    async def _delete_jobs(self, key: Key) -> None:
-        """Delete the Jobs of a run that is being deleted."""
+    async def _continue_deletion(self, key: Key, deletion: Deletion) -> float:
+        """Delete the Jobs of a run that is being deleted; create an Event if something holds its deletion.
+
+        Return the seconds until the next step.
+        """
+        observed = self._objects.observed(key)
+        refusals: dict[str, str] = {}
         # The garbage collector would delete them only once the finalizers of the run are removed.
-        for job in self._objects.observed(key).jobs.values():
-            await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
+        for job in observed.jobs.values():
+            try:
+                await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
+            except ApiError as error:
+                if error.is_temporary:
+                    raise
+                refusals[job.key.name] = error.message
+        now = self._clock()
+        message = deletion.explain(observed, refusals, now)
+        if message:
+            await self._post_event(key, Transition("Warning", "DeletionHeld", message))
+        return deletion.next_check(now).total_seconds()
 
     def case_counts(self, maximum: int) -> tuple[dict[tuple[str, ...], int], int]:
         """Return the case counts of at most `maximum` unfinished runs, and the number of other unfinished runs.
@@ -428,7 +487,7 @@ class Reconciler:
         self._known.forget(key.uid)
         self._applier.forget(key.uid)
         self._idle.discard(key)
-        self._terminating.discard(key)
+        self._terminating.pop(key, None)
         self.history.forget(key)
         self.phases.pop(key, None)
         self._case_counts.pop(key, None)

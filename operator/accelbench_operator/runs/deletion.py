@@ -1,0 +1,75 @@
+"""Explain what holds the deletion of a run. This operator sets no finalizers, so it is never the operator itself."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Self
+
+from accelbench_operator.engine.kinds import Manifest
+from accelbench_operator.runs.attempts import Observed
+from accelbench_operator.runs.observed import explain_still_running
+
+OF_THE_CLUSTER = frozenset({"foregroundDeletion", "orphan"})
+"""Finalizers that Kubernetes' garbage collector sets and removes."""
+USUAL_TIME = timedelta(minutes=1)
+"""Time after which a deletion counts as held; a pod has half of it to end."""
+LONGEST_PAUSE = timedelta(minutes=30)
+"""Maximum time between two checks of a deletion; the Events of the checks before last for an hour."""
+MAXIMUM_HOLDERS = 3
+"""Maximum number of objects that a message names."""
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """Describe a run that is being deleted."""
+
+    since: datetime
+    finalizers: tuple[str, ...]
+
+    @classmethod
+    def of(cls, run: Manifest) -> Self:
+        """Return the deletion of a run that has a `deletionTimestamp`."""
+        metadata = run["metadata"]
+        since = datetime.fromisoformat(metadata["deletionTimestamp"])
+        return cls(since, tuple(metadata.get("finalizers") or ()))
+
+    def next_check(self, now: datetime) -> timedelta:
+        """Return the time until the next check of what holds the deletion; it grows with the time that has passed."""
+        passed = now - self.since
+        return min(max(USUAL_TIME - passed, passed, timedelta(seconds=1)), LONGEST_PAUSE)
+
+    def explain(self, observed: Observed, refusals: Mapping[str, str], now: datetime) -> str:
+        """Return what holds the deletion, and what to do; empty if nothing does, or not for long.
+
+        `refusals` has the API server's message for each Job that it does not let the operator delete.
+        """
+        holders = tuple(self._holders(observed, refusals))
+        if not holders or (not refusals and now - self.since < USUAL_TIME):
+            return ""
+        named = "; ".join(holders[:MAXIMUM_HOLDERS])
+        more = f"; and {len(holders) - MAXIMUM_HOLDERS} more" if len(holders) > MAXIMUM_HOLDERS else ""
+        return f"The deletion of this run waits for: {named}{more}"
+
+    def _holders(self, observed: Observed, refusals: Mapping[str, str]) -> Iterator[str]:
+        """Yield what holds the deletion, each with what to do."""
+        for finalizer in self.finalizers:
+            if finalizer not in OF_THE_CLUSTER:
+                yield f"finalizer {finalizer}, which another program has set: have that program remove it"
+        for pods in observed.pods.values():
+            for pod in pods:
+                if pod.is_over:
+                    continue
+                location = f" on node {pod.node}" if pod.node else ""
+                still_running = f", where {explain_still_running(pod)}" if pod.still_running else ""
+                yield (
+                    f"pod {pod.key.name}{location}, which has not ended{still_running}: check that the node is Ready; "
+                    "if it is gone for good, kubectl delete pod --force"
+                )
+        for name in observed.jobs:
+            if name in refusals:
+                yield (
+                    f"Job {name}, which the operator cannot delete: {refusals[name].rstrip('. ')}. Have the operator's "
+                    "role or that admission policy corrected, or delete the Job yourself"
+                )
+            else:
+                yield f"Job {name}, which still exists: kubectl get job {name} -o yaml shows its finalizers"
