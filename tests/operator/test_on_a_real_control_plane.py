@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from accelbench.api import labels
+from accelbench.api.case import Case
 from accelbench.api.result import Failure
 from cluster.cluster import Cluster
 from cluster.wait import wait_until
@@ -211,6 +212,10 @@ def test_the_log_of_a_variant_that_raised_can_be_read_until_its_time_is_over(
     wait_for(cluster, operator, "Finished", "VariantFailed")
     wait_until(lambda: cluster.get("jobs")["items"][0]["status"].get("conditions"), what="the end of the Job")
     assert "compiling" in cluster.kubectl("logs", f"--selector={labels.RUN}=chain").stdout
+    [job] = cluster.get("jobs")["items"]
+    path = "{.spec.template.metadata.annotations.accelbench\\.dev/case-document}"
+    document = cluster.kubectl("get", "job", job["metadata"]["name"], f"--output=jsonpath={path}").stdout
+    assert Case.model_validate_json(document).name == job["metadata"]["labels"][labels.CASE]
 
     patch(cluster, failedJobsHistorySeconds=0)
     wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")

@@ -118,9 +118,37 @@ other cases continue.
 
 `kubectl accelbench logs RUN` shows the log of a case without a valid result for an hour after its end, and so does
 `kubectl logs`: the last three Jobs of such cases stay, with their pods (`runPolicy.failedJobsHistorySeconds`,
-`runPolicy.failedJobsHistoryLimit`). These pods hold no device."""
+`runPolicy.failedJobsHistoryLimit`). These pods hold no device. If a quota of Jobs or pods (`count/jobs.batch`,
+`count/pods`) holds up another case, the operator deletes the oldest of these Jobs first, and says so in an Event,
+`MadeRoom`.
+
+As long as its Job stays, the document of a case shows what was asked of the runner, also if it left no result. Of each
+Job that `kubectl get jobs --selector=accelbench.dev/run=RUN` shows, this prints it:
+`kubectl get job JOB -o jsonpath='{.spec.template.metadata.annotations.accelbench\\.dev/case-document}'`.
+Afterwards, the run's `spec` and `status.runner` are what each case was made of.
+
+A `ttlSecondsAfterFinished` that a policy or a webhook adds to these Jobs deletes them, with their logs, although their
+results may not have been read: the Event `JobExpires` warns of it."""
 WAITS = """Every wait ends by itself, except for two that a user controls: a suspended run, and a queue without a
 deadline."""
+DELETION = """## A deletion does not end
+
+The operator sets no finalizers, so runs, their namespace and the definitions can be deleted while it is scaled to
+zero. What can hold a run is its own Jobs and pods (`kubectl delete --cascade=foreground`, Argo CD's foreground
+deletion), or a finalizer of another program. After a minute, or at once if the API server does not let the operator
+delete a Job, an Event of the run, `DeletionHeld`, names what holds it and what to do.
+
+To end it by hand, remove what the Event names:
+
+- **A pod on a node that is gone**: `kubectl delete pod POD --force --grace-period=0`. On a node that is only
+  unreachable, its container may go on.
+- **A Job that a webhook or a policy keeps**: have it allow the deletion, then `kubectl delete job JOB`.
+- **A finalizer of a program that is gone**:
+  `kubectl patch bmr RUN --type=merge --patch='{"metadata": {"finalizers": null}}'`.
+
+A namespace that stays `Terminating` has the reason in its own conditions: `kubectl get namespace NAMESPACE -o yaml`.
+No Event can be created there. Without an operator there are no Events either: `kubectl get bmr RUN -o yaml` shows the
+finalizers, and `kubectl get jobs,pods --selector=accelbench.dev/run=RUN` what is left."""
 SEEN_TEXT = """## Messages of runs
 
 A test provokes each of these problems, on a real node, or on a real control plane with a simulated node. These
@@ -191,7 +219,7 @@ def troubleshooting() -> str:
         f"## {heading}\n\n{text}\n\n{markdown_table(columns, rows, right=set())}"
         for heading, text, columns, rows in parts
     ]
-    return "\n\n".join([TROUBLESHOOTING.rstrip(), *sections, SEEN_TEXT, *_seen()]) + "\n"
+    return "\n\n".join([TROUBLESHOOTING.rstrip(), *sections, DELETION, SEEN_TEXT, *_seen()]) + "\n"
 
 
 def _sentence(text: str) -> str:
