@@ -221,6 +221,29 @@ def test_the_log_of_a_variant_that_raised_can_be_read_until_its_time_is_over(
     wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
 
 
+def test_a_job_that_its_time_to_live_deletes_while_no_operator_works_is_no_fault_of_its_case(
+    cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
+) -> None:
+    apply(cluster)
+    pod = next_pod(kubelet, cluster)
+    kubelet.start(pod)
+    wait_for(cluster, operator, "Finished", "Running")
+    [job] = cluster.get("jobs")["items"]
+    operator.kill()
+    policy = '{"spec": {"ttlSecondsAfterFinished": 0}}'
+    cluster.kubectl("patch", "job", job["metadata"]["name"], "--type=merge", f"--patch={policy}")
+    succeed(kubelet, pod)
+    wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
+
+    operator.start()
+    succeed(kubelet, next_pod(kubelet, cluster))
+    wait_for(cluster, operator, "Finished", "Succeeded")
+    assert_one_result_for_each(cluster, 1)
+    [told] = [event["message"] for event in cluster.get("events")["items"] if event["reason"] == "JobDeleted"]
+    assert f"Job {job['metadata']['name']} was deleted before its result was stored, not by this operator" in told
+    assert "The case itself did not fail" in told
+
+
 def test_a_sidecar_that_runs_on_holds_up_neither_the_result_nor_the_next_case(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
