@@ -23,7 +23,7 @@ from accelbench_operator.metrics import live
 from accelbench_operator.metrics.live import MAXIMUM_FOLLOWED, MINIMUM_AGE, LiveCases, advance
 from accelbench_operator.metrics.snapshot import LiveCase
 from accelbench_operator.runs.observed import ObservedPod
-from accelbench_operator.runs.reconcile import RunningCase
+from accelbench_operator.runs.running_case import RunningCase
 from cluster.ports import free_port
 from operator_world.builders import NAMESPACE, UID, ended, make_attempt, make_plan, make_pod, running
 

@@ -29,7 +29,7 @@ from accelbench_operator.engine.kinds import Key
 from accelbench_operator.metrics.snapshot import LiveCase
 from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.pod_template import CONTAINER
-from accelbench_operator.runs.reconcile import RunningCase
+from accelbench_operator.runs.running_case import RunningCase
 
 logger = logging.getLogger(__name__)
 MAXIMUM_FOLLOWED = 32

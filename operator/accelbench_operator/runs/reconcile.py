@@ -5,7 +5,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.reasons import ConditionReason
@@ -48,6 +48,7 @@ from accelbench_operator.runs.known import (
 from accelbench_operator.runs.memory import RunMemory
 from accelbench_operator.runs.objects import RunObjects, owned_by_runs
 from accelbench_operator.runs.observed import ObservedPod
+from accelbench_operator.runs.running_case import RunningCase
 from accelbench_operator.runs.same_case import digest_document
 from accelbench_operator.runs.status import (
     before_refusal,
@@ -66,23 +67,6 @@ LOADS_AT_A_TIME = 4
 """Maximum number of runs that are read and planned at once; each may have megabytes of metadata."""
 PROGRESS_DELAY = timedelta(seconds=2)
 """Maximum delay before a status is written that differs only in progress; see `differs_only_in_progress`."""
-
-
-class RunningCase(NamedTuple):
-    """Name a case of an unfinished run."""
-
-    plan: Plan
-    case: str
-
-    @property
-    def run(self) -> str:
-        """Return the name of the run."""
-        return self.plan.metadata.name
-
-    @property
-    def variants(self) -> frozenset[str]:
-        """Return the names of the case's variants."""
-        return frozenset(variant.name for variant in self.plan.case(self.case).variants)
 
 
 class Reconciler:
