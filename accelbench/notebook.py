@@ -174,10 +174,10 @@ def check(
     """Check in seconds that functions compute the same, as `accelbench check` does; time nothing, and store nothing.
 
     Args:
-        arrays: As in `compare`, like all other arguments.
+        arrays: Dictionary of NumPy arrays, or a function that draws them. All arguments are those of `compare`.
         reference: Function of the arrays in NumPy that returns the right result.
         canonical: Function of the outputs that returns them in the form in which they are compared.
-        measure: How a call is measured; what it says of random outputs, NaN and derivatives counts here.
+        measure: How a call is measured. Only what it declares about random outputs, NaN and derivatives is used here.
         cost: The floating-point operations and bytes of a call.
         operations: The matrix products and convolutions that a call needs at least.
         variants: Functions and modes to check, the baseline first.

@@ -124,14 +124,14 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
     """Return the state of an attempt in flight."""
     job, pod = observed.job(attempt), observed.pod(attempt)
     failure = observed.failures.get(attempt.job)
-    # A pod of another case answers another question, so there is nothing to wait for.
+    # A pod that runs another case than the operator wrote can give no result, so there is nothing to wait for.
     if failure or observed.has_other_case(attempt):
         return AttemptState(AttemptPhase.OVER, failure=failure)
     if job and job.is_suspended and not job.has_ended:
         # If a pod had started, the queue has evicted the Job: another pod will follow, and the case starts again.
         return _queued_state(job, plan, observed, now)
-    # An untracked pod is of an earlier admission of the Job. Only its missing finalizer shows that, and not its times:
-    # they are whole seconds, and the deletion time moves when the kubelet ends the pod.
+    # An untracked pod belongs to an earlier admission of the Job. It is recognised by its missing finalizer, because
+    # times are too coarse: they are whole seconds, and the deletion time moves when the kubelet ends the pod.
     if job and not job.has_ended and pod and pod.is_untracked:
         return _readmitted_state(attempt, job, pod, plan, observed, now)
     job_is_gone = job is None and bool(attempt.job_uid)  # the UID is recorded once the Job was observed

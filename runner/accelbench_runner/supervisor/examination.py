@@ -115,14 +115,16 @@ def describe_silence(interpreter: str, child_exit: ChildExit, stderr_tail: bytes
 
 
 def describe_start_error(interpreter: str, error: OSError) -> str:
-    """Say why the interpreter's process cannot be started."""
+    """Describe why the interpreter's process cannot be started."""
     descriptions = {
         errno.ENOENT: _describe_absence,
         errno.EACCES: _describe_denial,
         errno.ENOEXEC: _describe_format,
     }
     describe = descriptions.get(error.errno or 0)
-    return f"{interpreter} {describe(Path(interpreter)) if describe else f'cannot be started: {error.strerror}'}"
+    if describe is None:
+        return f"{interpreter} cannot be started: {error.strerror}"
+    return f"{interpreter} {describe(Path(interpreter))}"
 
 
 def _describe_absence(path: Path) -> str:
