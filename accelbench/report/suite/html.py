@@ -21,8 +21,8 @@ MAXIMUM_SHARE = 45
 NO_VERDICT_CLASSES: dict[Outcome, str] = {"noisy": "noisy", "not measured": "open"}
 """CSS classes of outcomes that are no failures."""
 MAP_ABOUT = (
-    "The colour is the logarithm of the speedup: none at 1x, full at 8x and more. A hatched cell is undecided, and an "
-    "empty one names the reason why it has no verdict."
+    "The colour is the logarithm of the speedup: none at 1x, full at 8x and more. A hatched cell is undecided. A cell "
+    "with a dashed frame has no verdict, and names the reason."
 )
 FOREST_CAPTION = (
     "Each line is the interval of a speedup over the baseline of its case, the largest speedup first. An interval "
@@ -73,7 +73,7 @@ def report(suite: Suite) -> str:
 
 
 def show_cell(cell: Cell) -> ShownCell:
-    """Return how the map shows a comparison: coloured by its speedup, hatched if undecided, empty without a verdict."""
+    """Return how the map shows a comparison: coloured by its speedup, hatched if undecided."""
     if cell.outcome not in view.VERDICTS or cell.bounds is None:
         kind = NO_VERDICT_CLASSES.get(cell.outcome, "")
         return ShownCell(f"none {kind}".rstrip(), 0, cell=cell)
