@@ -225,6 +225,30 @@ class Numbers(Document):
             undisturbed=True,
         ),
     ] = None
+    dispatched_per_call: Annotated[
+        Count,
+        Number(
+            "Operations that PyTorch dispatches one by one in a call of a program that is not compiled, except views.",
+            fact="arithmetic.operations_dispatched",
+            table="program",
+            heading="operations dispatched",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
+    dispatched_bytes: Annotated[
+        Count,
+        Number(
+            "Bytes of the operands and results of the operations that PyTorch dispatches in a call of a program that "
+            "is not compiled. Of an array that is looked up or updated in part, only that part counts.",
+            unit="B",
+            fact="arithmetic.bytes_dispatched",
+            table="program",
+            heading="read and written by them",
+            expected=True,
+            undisturbed=True,
+        ),
+    ] = None
     products_per_call: Annotated[
         Count,
         Number(

@@ -166,6 +166,10 @@ class Arithmetic(FactWithFields):
     accuracy_limit: str | None = None
     """What may keep it from being as exact as its arrays' type: scalars of a narrower type, or a loop or branch that
     depends on numbers, so that it may stop at a tolerance. Empty if nothing does, None if unknown."""
+    operations_dispatched: Count | None = None
+    """Operations that run one by one, without views; None if anything is compiled."""
+    bytes_dispatched: Count | None = None
+    """Bytes that these operations read and write."""
     operations_recorded: Count = 0
     """Operations that autograd recorded for a backward pass."""
     operations_differentiated: Count = 0

@@ -37,6 +37,7 @@ TOLD = {
         "collectivePermuteBytes": 29,
     },
     "compiled": {"fits": 1, "deviceMemoryBytes": 30},
+    "arithmetic": {"operationsDispatched": 31, "bytesDispatched": 32},
     "operations": {"declared": {"products": 12, "convolutions": 0}, "found": {"products": 12, "convolutions": 0}},
 }
 

@@ -67,6 +67,24 @@ with torch.no_grad():
         with torch.set_grad_enabled(program is backward), counter:
             results = program()
         found[name] = [counter.operations, *counter.count_omittable(results).values()]
+
+moving = {
+    "a sum": lambda: v + v,
+    "a view": lambda: v.view(10, 100),
+    "a product": lambda: x @ x,
+    "a broadcast array": lambda: v.expand(3, 1000) + 1,
+    "an update in place": lambda: v.mul_(1),
+    "a copy": lambda: torch.empty(1000).copy_(v),
+    "rows that are looked up": lambda: torch.ones(9, 4)[ids],
+    "rows that are updated": lambda: v.index_add_(0, ids, v + 1),
+    "ten passes": lambda: [v.add_(1) for _ in range(10)],
+}
+with torch.no_grad():
+    for name, program in moving.items():
+        counter = ValueCounter()
+        with counter:
+            program()
+        found[name] = list(counter.dispatched_fields().values())
 print(json.dumps(found))
 """
 EXPECTED: dict[str, tuple[float, float, float]] = {  # operations, those dropped, those repeated
@@ -91,6 +109,18 @@ EXPECTED: dict[str, tuple[float, float, float]] = {  # operations, those dropped
     "a step that changes its weights": (2 * PRODUCT + 2 * SQUARE, 0, 0),
     "memory that is used again": (9 * N, 0, 0),
 }
+FLOAT, INTEGER = 4, 8
+MOVED: dict[str, tuple[int, int]] = {  # operations, and the bytes that they read and write
+    "a sum": (1, 2 * FLOAT * N),
+    "a view": (0, 0),
+    "a product": (1, 2 * FLOAT * SQUARE),
+    "a broadcast array": (1, FLOAT * (N + 3 * N)),
+    "an update in place": (1, 2 * FLOAT * N),
+    "a copy": (1, 2 * FLOAT * N),
+    "rows that are looked up": (2, FLOAT * 9 * 4 + INTEGER * N + 2 * FLOAT * N * 4),
+    "rows that are updated": (2, 2 * FLOAT * N + INTEGER * N + 3 * FLOAT * N),
+    "ten passes": (10, 10 * 2 * FLOAT * N),
+}
 
 
 @cache
@@ -102,3 +132,8 @@ def counted() -> dict[str, list[float]]:
 @pytest.mark.parametrize("program", EXPECTED)
 def test_operations_count_as_in_jax_and_needless_ones_are_found(program: str) -> None:
     assert counted()[program] == pytest.approx(EXPECTED[program])
+
+
+@pytest.mark.parametrize("program", MOVED)
+def test_bytes_are_those_of_the_operands_and_results_of_operations(program: str) -> None:
+    assert counted()[program] == list(MOVED[program])

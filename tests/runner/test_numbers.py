@@ -83,7 +83,8 @@ def test_a_price_is_that_of_the_seconds_of_a_unit_and_missing_where_nobody_said_
 
 def test_a_workload_that_declares_no_work_has_no_cost() -> None:
     nothing = launch(flopsPerUnit=0, bytesPerUnit=0)
-    assert unit_cost(a_case(), [nothing], [nothing], seconds=0.01) == UnitCost({})
+    limits = {f"limit_{name}": limit for name, limit in LIMITS.items()}
+    assert unit_cost(a_case(), [nothing], [nothing], seconds=0.01) == UnitCost(limits, limits="measured")
 
 
 def test_the_most_memory_of_all_launches_is_kept_and_garbage_is_not() -> None:

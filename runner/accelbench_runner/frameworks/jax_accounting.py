@@ -23,6 +23,7 @@ from accelbench_runner.frameworks.adapter import (
 from accelbench_runner.frameworks.jaxpr_arithmetic import accuracy_limit, has_callback, numbers_by_type
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.frameworks.xla_operations import count_hlo, count_jaxpr, count_kernels, count_stablehlo
+from accelbench_runner.frameworks.xla_programs import count_distinct_kernels
 
 PARTS = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
@@ -97,6 +98,7 @@ class JaxAccounting(Accounting):
         if executable is None:
             return None
         return ExecutableSize(
+            kernels=try_call(lambda: count_distinct_kernels(executable.as_text())),
             kernels_per_call=try_call(lambda: count_kernels(executable.as_text())),
             program_size=try_call(lambda: count_stablehlo(lowered.compiler_ir().operation)),
             aliased_bytes=try_call(lambda: executable.memory_analysis().alias_size_in_bytes),

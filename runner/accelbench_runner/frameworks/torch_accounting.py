@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -170,7 +171,7 @@ class TorchAccounting(Accounting):
             update={"operations_recorded": recorded, "operations_differentiated": differentiated}
         )
         if not isinstance(counter, ValueCounter):
-            return dispatched
+            return dispatched if _has_compiled() else dispatched.model_copy(update=counter.dispatched_fields())
         run = self._count_compiled(dispatched.written or 0.0)
         optimised = {"run": run, "source": "Inductor's graphs", **counter.count_omittable(results)}
         return dispatched.model_copy(update=optimised)
@@ -238,6 +239,14 @@ class TorchAccounting(Accounting):
     def host_to_device_ratios(self) -> list[float]:
         """Return host seconds divided by device seconds for each timed block; an empty list on a CPU."""
         return list(self._backend.events.ratios) if self._backend.events else []
+
+
+def _has_compiled() -> bool:
+    """Return True if Dynamo has compiled a function in this process, as an author's own `torch.compile` does."""
+    if "torch._dynamo" not in sys.modules:
+        return False
+    frames: Counter[str] = import_module("torch._dynamo.utils").counters["frames"]
+    return bool(frames["total"])
 
 
 def _count_custom_functions(events: Iterable[Any]) -> int:

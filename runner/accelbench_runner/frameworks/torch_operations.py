@@ -46,6 +46,17 @@ MOVING = {
     *("_local_scalar_dense", "zero_", "zeros", "zeros_like"),
 }
 """ATen operations that compute nothing."""
+NO_KERNEL = {
+    *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "lift_fresh", "set_", "resize_"),
+    *("_local_scalar_dense", "_record_function_enter_new", "_record_function_exit", "_unsafe_view", "_reshape_alias"),
+}
+"""Operations, apart from views, for which no kernel runs."""
+LOOKUPS = {"embedding", "gather", "index", "index_select", "take"}
+"""Operations that read of their first operand as many bytes as they return."""
+PARTIAL_UPDATES = {"index_add_", "index_copy_", "index_put_", "_index_put_impl_", "scatter_", "scatter_add_"}
+"""Operations in place that read and write as many bytes of their first operand as the last operand has."""
+OVERWRITES = {"copy_", "fill_", "zero_"}
+"""Operations in place that write their first operand without reading it."""
 UNCOUNTED = {
     *("_to_dense", "_to_sparse", "_to_sparse_csr", "_unique2", "abs", "all", "amax", "amin", "aminmax", "any"),
     *("argmax", "argmin", "argsort", "bitwise_and", "bitwise_not", "bitwise_or", "bucketize", "ceil", "clamp"),
@@ -237,6 +248,39 @@ def _limit_of(operation: Any, arguments: Sequence[Any], result: Any) -> str:
     return ""
 
 
+def has_kernel(operation: Any) -> bool:
+    """Return True if an ATen operation (an `OpOverload`) computes or copies anything, so that a kernel runs for it."""
+    packet = getattr(operation, "overloadpacket", None)
+    return packet is not None and not operation.is_view and packet.__name__ not in NO_KERNEL
+
+
+def count_bytes(operation: Any, operands: Any, results: Any) -> int:
+    """Count the bytes that an ATen operation reads and writes; `operands` and `results` are pytrees.
+
+    An operand that occurs twice is read once.
+    """
+    name = operation.overloadpacket.__name__
+    first, *others = _sizes_bytes(operands) or [0]
+    written = sum(_sizes_bytes(results))
+    if name in LOOKUPS:
+        return 2 * written + sum(others)
+    if name in PARTIAL_UPDATES:
+        return sum(others) + 2 * others[-1]
+    return written + sum(others) + (0 if name in OVERWRITES else first)
+
+
+def _sizes_bytes(values: Any) -> list[int]:
+    """Return the bytes of each different tensor in a pytree; of a broadcast one, those that it stores."""
+    tensors = {id(leaf): leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)}
+    sizes = []
+    for tensor in tensors.values():
+        size_bytes = _size(tensor) * tensor.element_size()
+        if tensor.layout is torch.strided:
+            size_bytes = min(size_bytes, tensor.untyped_storage().nbytes())
+        sizes.append(size_bytes)
+    return sizes
+
+
 class TransformWatch(TorchFunctionMode):  # type: ignore[misc]
     """Watch whether code inside this context differentiates by a function transform, such as `torch.func.grad`."""
 
@@ -269,6 +313,10 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.operations = 0.0
+        self.dispatched = 0
+        """Operations for which a kernel runs."""
+        self.accessed_bytes = 0
+        """Bytes that these operations read and write."""
         self.numbers: Counter[str] = Counter()
         """Numbers in operands and results, by floating-point type."""
         self.accuracy_limit = ""
@@ -301,6 +349,13 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
         self.numbers += _numbers_by_type((arguments, result))
         self.accuracy_limit = self.accuracy_limit or _limit_of(operation, arguments, result)
         self.operations += count_operations(operation, arguments, keywords, result)
+        if has_kernel(operation):
+            self.dispatched += 1
+            self.accessed_bytes += count_bytes(operation, (arguments, keywords), result)
+
+    def dispatched_fields(self) -> dict[str, int]:
+        """Return how many operations ran, and the bytes that they read and wrote, as fields of `Arithmetic`."""
+        return {"operations_dispatched": self.dispatched, "bytes_dispatched": self.accessed_bytes}
 
     def total(self) -> Arithmetic:
         """Return the floating-point operations counted so far, and the share of each type."""

@@ -30,7 +30,7 @@ from accelbench.targets import Target
 from accelbench.workload import Program
 from accelbench_runner.frameworks.adapter import Targets, UnsupportedError
 from accelbench_runner.frameworks.torch_accounting import Placement
-from accelbench_runner.frameworks.torch_operations import DispatchCounter
+from accelbench_runner.frameworks.torch_operations import DispatchCounter, has_kernel
 from accelbench_runner.frameworks.work import Work
 
 DEVICE_QUERY = torch.ops.prim.device.default
@@ -38,11 +38,6 @@ DEVICE_QUERY = torch.ops.prim.device.default
 HOST = torch.device("cpu")
 BLOCK_BYTES = {"cuda": 512}
 """Granularity of the allocator by device type (c10/cuda/CUDACachingAllocator)."""
-NO_KERNEL = {
-    *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "lift_fresh", "set_", "resize_"),
-    *("_local_scalar_dense", "_record_function_enter_new", "_record_function_exit", "_unsafe_view", "_reshape_alias"),
-}
-"""Operations, apart from views, for which no kernel runs."""
 NO_DRIVER = "torch.compile generates kernels only if the device's driver is installed: use pytorch/eager"
 NO_NUMBERS = "the step reads a number or a shape that depends on numbers ({}), but nothing is computed for a target"
 NO_AUTOCAST = "the step uses torch.autocast, which PyTorch disables without such a device"
@@ -135,9 +130,7 @@ class DeviceAccount(DispatchCounter):
             self._allocate(tensor)
         operands = pytree.tree_leaves((arguments, keywords))
         uses_device = bool(results) or any(map(self._is_on_device, operands))
-        packet = getattr(operation, "overloadpacket", None)
-        has_kernel = packet is not None and not operation.is_view and packet.__name__ not in NO_KERNEL
-        if uses_device and has_kernel:
+        if uses_device and has_kernel(operation):
             self.kernels += 1
 
     def begin_call(self) -> None:

@@ -97,6 +97,12 @@ def inspect_program(text: str) -> ProgramContents | None:
     )
 
 
+def count_distinct_kernels(text: str) -> int | None:
+    """Count the kernels of an optimised HLO module, each once; None if the text has no module."""
+    module = Module(text)
+    return sum(1 for _ in _kernels(module, module.entry)) if module.entry else None
+
+
 def _collectives(module: Module) -> Iterator[Instruction]:
     """Yield one instruction for each operation by which devices exchange data, such as `all-reduce`."""
     # A TPU's program lists a collective up to three times (start, update, done), with the same channel.

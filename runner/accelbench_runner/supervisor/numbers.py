@@ -81,11 +81,16 @@ def unit_cost(
         seconds = geometric_mean(launch.service_seconds() or seconds for launch in launches)
     occupied_seconds = 1 / arrivals.rate_per_second if arrivals is not None else seconds
     numbers = unit_joules(launches, occupied_seconds) | unit_price(case, occupied_seconds)
+    limits = device_roof(case, all_launches)
+    limit_numbers = {
+        "limit_flops_per_second": limits.flops_per_second,
+        "limit_bytes_per_second": limits.bytes_per_second,
+    }
+    numbers |= {name: value for name, value in limit_numbers.items() if value}
     work = work_per_unit(launches[0])
     if work is None:
-        return UnitCost(numbers)
+        return UnitCost(numbers, limits=limits.source)
     flops, bytes_moved = work
-    limits = device_roof(case, all_launches)
     from_memory = works_from_memory(launches[0])
     point = roofline_point(seconds, flops, bytes_moved, limits, from_memory=bool(from_memory))
     # If the cache's size is unknown, the bytes may come from the cache or from memory.
@@ -97,8 +102,6 @@ def unit_cost(
         "bytes_per_second": point.bytes_per_second,
         "intensity": point.intensity,
         "share_of_limit": None if bound_is_unknown else point.share,
-        "limit_flops_per_second": limits.flops_per_second,
-        "limit_bytes_per_second": limits.bytes_per_second,
     }
     # A number that is None or 0 is unknown or does not apply.
     numbers |= {name: value for name, value in roofline_numbers.items() if value}

@@ -5,7 +5,16 @@ from api.bad.table import above, axis, bad, below, body, expectation, observatio
 METRICS = (
     *("speedup", "paysBackSteps", "seconds", "compileSeconds", "warmCompileSeconds", "compileRatio"),
     *("firstCallRatio", "launchSpread", "peakMemoryRatio", "parity", "recompilations"),
-    *("kernelsPerCall", "productsPerCall", "programSize", "temporaryBytes", "aliasedBytes", "accessedBytes"),
+    *(
+        "kernelsPerCall",
+        "dispatchedPerCall",
+        "dispatchedBytes",
+        "productsPerCall",
+        "programSize",
+        "temporaryBytes",
+        "aliasedBytes",
+        "accessedBytes",
+    ),
     *("argumentBytes", "outputBytes", "peakBytes", "kernels", "fusions", "collectives", "collectiveBytes"),
     *("allReduces", "allReduceBytes", "allGathers", "allGatherBytes", "reduceScatters", "reduceScatterBytes"),
     *("allToAlls", "allToAllBytes", "collectivePermutes", "collectivePermuteBytes", "flopsPerCall", "fits"),
