@@ -16,6 +16,7 @@ import accelbench
 from accelbench import figures
 from accelbench.api.result import Check, CheckOutcome, Comparison, Result
 from accelbench.document import on_one_line
+from accelbench.explanation.explain import explain
 from accelbench.report import certificate, details, launches, machine, reproduce, targets, view
 from accelbench.report.launches import LaunchSeries
 from accelbench.report.table import Table, TableColumn
@@ -162,6 +163,11 @@ class _CasePage:
         else:
             texts = (view.measurement_summary(self.result), *view.time_notes(self.result))
         return " ".join(map(_sentence, texts))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Return sentences on why variants are faster or slower than the baseline."""
+        return explain(self.result)
 
     @property
     def work(self) -> Table | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from accelbench.api.result import Result
 from accelbench.document import on_one_line
+from accelbench.explanation.explain import explain
 from accelbench.report import certificate, details, machine, targets, view
 from accelbench.report.table import Table
 from accelbench.verdict.expectations import ExpectationOutcome
@@ -46,6 +47,8 @@ def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> lis
             _table(view.verdict_table(result)),
             _paragraph([view.measurement_summary(result), *view.time_notes(result)]),
         ]
+        if reasons := explain(result):
+            paragraphs += ["Why:", "\n".join(f"- {escape(reason)}" for reason in reasons)]
         if phases := view.phase_table(result):
             paragraphs.append(_table(phases, first_heading="phases"))
         for table in details.tables(result):

@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from accelbench.api.result import CheckOutcome, Result
+from accelbench.explanation.explain import explain
 from accelbench.report import certificate, details, machine, targets, view
 from accelbench.report.table import Bounds, TableColumn
 from accelbench.report.table import Table as TextTable
@@ -95,6 +96,10 @@ class TerminalReport:
             yield Padding(FittedTable(view.verdict_table(result)), (1, 0))
         yield Text(view.measurement_summary(result), style="dim")
         yield from (Text(line, style="dim") for line in view.time_notes(result))
+        if reasons := explain(result):
+            yield Text("\nWhy", style="bold")
+            yield from map(Text, reasons)
+            yield Text()
         if result.comparisons or result.variants:
             yield from _phases(result)
             yield from _detail_tables(result)

@@ -46,6 +46,22 @@ def measured() -> Result:
     )
 
 
+def explained() -> Result:
+    """A fused program against one of 30 operations: the numbers explain the verdict."""
+    limits = {"limit_bytes_per_second": "20000000000", "units_per_call": 1}
+    passes = Numbers(dispatched_per_call=30, dispatched_bytes=960_000_000, **limits)
+    fused = Numbers(kernels_per_call=1, kernels=1, accessed_bytes=32_000_000, **limits)
+    return sample.result(
+        case=sample.case(sample.USES[:2]),
+        variants=(
+            sample.variant("pytorch/eager", "0.0305").model_copy(update={"numbers": passes, "bound": None}),
+            sample.variant("jax/jit", "0.0016").model_copy(update={"numbers": fused, "bound": None}),
+        ),
+        comparisons=(sample.comparison("jax/jit", "faster", "19.06", "18.9", "19.3"),),
+        certificate=Certificate(checks=sample.PARITY),
+    )
+
+
 def troubled() -> Result:
     """A variant failed, a check failed for two others, rounds were discarded, time ran out, notes hold markup."""
     return sample.result(
@@ -217,6 +233,7 @@ def compiled() -> Result:
 
 SCENARIOS: Mapping[str, Result] = {
     "measured": measured(),
+    "explained": explained(),
     "noisy": sample.noisy(),
     "troubled": troubled(),
     "undecided": undecided(),

@@ -1,0 +1,32 @@
+"""Collect the sentences that explain the verdicts of a result."""
+
+from accelbench.api.result import Result
+from accelbench.explanation.rules import RULES
+from accelbench.explanation.side import Side, faster_and_slower
+
+MAXIMUM_SENTENCES = 6
+"""Maximum number of sentences about a result."""
+TIMED_CALLS = {"steady", "latency"}
+"""Protocols whose times are those of calls, without compiling and waiting."""
+
+
+def explain(result: Result) -> tuple[str, ...]:
+    """Return sentences on why variants are faster or slower than the baseline, the fastest variant first.
+
+    Only a verdict of `faster` or `slower` is explained, and only by a rule whose conditions hold. Without times of
+    calls, as under the protocols `episode` and `arrivals`, nothing is explained.
+    """
+    if (result.protocol or "steady") not in TIMED_CALLS:
+        return ()
+    sentences: dict[str, None] = {}
+    for comparison in result.ranked_comparisons:
+        sides = faster_and_slower(result, comparison)
+        if sides is not None:
+            sentences |= dict.fromkeys(explain_sides(*sides))
+    return tuple(sentences)[:MAXIMUM_SENTENCES]
+
+
+def explain_sides(faster: Side, slower: Side) -> tuple[str, ...]:
+    """Return the sentences of all rules that apply, at most one for each group of rules."""
+    found = (next(filter(None, (rule(faster, slower) for rule in rules)), None) for rules in RULES)
+    return tuple(sentence for sentence in found if sentence)

@@ -1,0 +1,99 @@
+"""Describe one side of a comparison by the numbers that explanations need, each for one call."""
+
+from dataclasses import dataclass
+
+from accelbench import figures
+from accelbench.api.numbers import Numbers
+from accelbench.api.result import Bound, Comparison, Result, VariantResult
+from accelbench.verdict.redaction import compared_seconds
+
+
+@dataclass(frozen=True)
+class Side:
+    """Hold what is known about one call of a variant; None for what is unknown."""
+
+    name: str
+    seconds: float
+    operations: int | None = None
+    """Kernels that a compiled program runs, or operations that are dispatched one by one."""
+    accessed_bytes: int | None = None
+    """Bytes that these operations read and write."""
+    compiled: bool = False
+    """True if `operations` counts kernels of a compiled program."""
+    products: int | None = None
+    """Matrix products."""
+    needed_seconds: float | None = None
+    """Seconds that the declared arithmetic and bytes take at the device's limits."""
+    bytes_per_second: float | None = None
+    """The most bytes that the device's memory moves in a second."""
+    bound: Bound | None = None
+    share_of_limit: float | None = None
+
+    @property
+    def work(self) -> str:
+        """Return what the variant runs in a call: `runs 1 kernel`, or `dispatches 30 operations`."""
+        count = self.operations or 0
+        return f"runs {figures.count(count, 'kernel')}" if self.compiled else f"dispatches {_operations(count)}"
+
+
+def _operations(count: int) -> str:
+    """Return a number of operations as text."""
+    return figures.count(count, "operation")
+
+
+def faster_and_slower(result: Result, comparison: Comparison) -> tuple[Side, Side] | None:
+    """Return the faster and the slower side of a comparison.
+
+    The result is None unless the verdict is `faster` or `slower`, and a call of both sides has as many units of work.
+    """
+    times = compared_seconds(result, comparison)
+    if times is None or comparison.verdict not in ("faster", "slower"):
+        return None
+    variants = {variant.name: variant for variant in result.variants}
+    baseline, variant = variants[comparison.baseline], variants[comparison.variant]
+    if baseline.numbers.units_per_call != variant.numbers.units_per_call:
+        return None
+    sides = _side(baseline, times[0]), _side(variant, times[1])
+    return (sides[1], sides[0]) if comparison.verdict == "faster" else sides
+
+
+def _side(variant: VariantResult, seconds_per_unit: float) -> Side:
+    """Return what is known about a call of the variant, whose unit of work takes `seconds_per_unit`."""
+    numbers = variant.numbers
+    compiled = numbers.kernels_per_call is not None
+    return Side(
+        name=variant.name,
+        seconds=seconds_per_unit * (numbers.units_per_call or 1),
+        operations=numbers.kernels_per_call if compiled else numbers.dispatched_per_call,
+        accessed_bytes=_compiled_bytes(numbers) if compiled else numbers.dispatched_bytes,
+        compiled=compiled,
+        products=numbers.products_per_call,
+        needed_seconds=_needed_seconds(numbers),
+        bytes_per_second=numbers.value("limit_bytes_per_second"),
+        bound=variant.bound,
+        share_of_limit=numbers.value("share_of_limit"),
+    )
+
+
+def _compiled_bytes(numbers: Numbers) -> int | None:
+    """Return the bytes that a compiled program reads and writes in a call; None if it has a loop or a branch.
+
+    XLA counts the bytes of a loop's body once, however often it runs.
+    """
+    return numbers.accessed_bytes if numbers.kernels == numbers.kernels_per_call else None
+
+
+def _needed_seconds(numbers: Numbers) -> float | None:
+    """Return the seconds that a call's declared work takes at the device's limits; None if anything is unknown."""
+    seconds_per_unit = 0.0
+    for work, limit in (
+        ("flops_per_unit", "limit_flops_per_second"),
+        ("bytes_per_unit", "limit_bytes_per_second"),
+    ):
+        amount, rate = numbers.value(work), numbers.value(limit)
+        if amount is None:
+            continue
+        if not rate:
+            return None
+        seconds_per_unit = max(seconds_per_unit, amount / rate)
+    return seconds_per_unit * (numbers.units_per_call or 1) or None
