@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from accelbench.api import labels
-from accelbench_operator.runs.actions import Collect, ReadPods
+from accelbench.api.reasons import AttemptReason
+from accelbench_operator.runs.actions import Collect, ConfirmFailure, ReadPods
+from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.known import read_status
 from accelbench_operator.runs.memory import BETWEEN_READS, MAXIMUM_PODS
 from accelbench_operator.runs.observed import observe_pod
@@ -100,6 +102,12 @@ def test_the_next_attempt_waits_for_a_pod_without_labels_and_without_owner(world
     world.cluster.advance(BETWEEN_READS)
     act(world, next_step())
     assert next_step().status.attempts[0].number == 2
+
+
+def test_a_pod_that_lost_the_label_of_the_job_controller_alone_is_found_by_its_name(world: World) -> None:
+    del world.cluster.pods[ATTEMPT.job]["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+    world.do(ConfirmFailure(world.attempt, AttemptFailure(AttemptReason.NODE_LOST, "gone")))
+    assert world.failures() == ["NodeLost"]  # and not that there is no pod
 
 
 def test_pods_that_somebody_makes_in_masses_are_not_all_remembered(world: World) -> None:

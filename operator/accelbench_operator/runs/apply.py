@@ -309,7 +309,7 @@ class Applier:
         pods = [body for body in bodies if own_uid and controller_uid(body, JOB) == own_uid]
         listed = {body["metadata"]["uid"] for body in pods}
         for pod in observed.pods_of(attempt):
-            if pod.key.uid in observed.next_reads and pod.key.uid not in listed:
+            if pod.key.uid not in listed:  # somebody may have taken the Job's own label off
                 body = await self._cluster.get_pod(pod.key.namespace, pod.key.name, pod.key.uid)
                 if body is not None:
                     pods.append(body)
