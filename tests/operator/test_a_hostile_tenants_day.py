@@ -1,6 +1,6 @@
 """One tenant tries 200 things against another, whose results are what its own pods measured."""
 
-from itertools import cycle, islice
+from itertools import cycle, islice, repeat
 
 import pytest
 
@@ -8,7 +8,7 @@ from accelbench.api import labels
 from accelbench_operator.runs.known import read_status
 from accelbench_operator.runs.status import finished_at
 from operator_world.builders import run_manifest
-from operator_world.hostile import HONEST, Hostile
+from operator_world.hostile import HONEST, PATCHES, Hostile
 from operator_world.nodes import Fate
 from operator_world.world import World, simulated
 from tiers import on_a_push
@@ -58,3 +58,30 @@ def test_a_hostile_tenants_day_changes_no_result_of_another(seed: int) -> None:
         (replica,) = world.replicas
         assert replica._lives == 1
         assert sum(hostile.tries.values()) >= TRIES // 2, hostile.tries
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", on_a_push(range(8), lambda seed: seed < 1))
+def test_a_day_of_somebody_who_may_patch_jobs_and_pods_brings_no_result_of_another_question(seed: int) -> None:
+    policy = {"startDeadlineSeconds": 1800}
+    with simulated(seed=seed, fates=repeat(Fate(20.0, 60.0, "whole"))) as world:
+        hostile = Hostile(world, seed, PATCHES)
+        for number in range(TRIES):
+            if number % (TRIES // RUNS) == 0:
+                run = run_manifest(sizes=(64,), series="honest", labels={labels.QUEUE: "team-a"}, runPolicy=policy)
+                run["metadata"] |= {"name": f"honest-{number}", "namespace": HONEST}
+                world.server.create("benchmarkruns", run)
+            hostile.attack()
+            world.passes(world.random.uniform(0.0, 10.0))
+        world.passes(2 * 3600.0)
+
+        runs = [read_status(run) for run in world.server.all("benchmarkruns")]
+        assert all(finished_at(status) for status in runs), runs
+        assert {status.headline for status in runs} <= {"", "jax/jit faster 2.00x (1.90 to 2.10)"}
+        reasons = {attempt.reason for status in runs for attempt in status.attempts}
+        assert reasons <= {"CaseChanged", "StartDeadlineExceeded"}, reasons
+        assert "CaseChanged" in reasons
+        results = world.server.all("benchmarkresults")
+        assert {result["result"]["comparisons"][0]["speedup"] for result in results} == {"2"}
+        assert hostile.tries["change_case"]
+        assert hostile.tries["take_labels_off"]

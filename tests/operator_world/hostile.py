@@ -6,6 +6,7 @@ labels to its objects later, and prints what it likes. Nodes and one API server 
 
 import copy
 from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from itertools import cycle
 from random import Random
@@ -32,13 +33,22 @@ OWNERS = ("none", "config-map", "another-job", "the-run", "a-job-of-another-grou
 AMBUSHED = 0.4
 """Share of the honest runs."""
 HOURS = (-30.0, -2.0, 2.0, 30.0)
+CREATIONS = (
+    *("apply_run", "create_pod", "create_job", "label_job", "create_claim_template", "post_event"),
+    *("set_nodes_clocks", "set_servers_clock"),
+)
+PATCHES = ("change_case", "suspend_job", "take_labels_off", "relabel_pod", "post_event", "create_pod")
+"""What whoever may patch Jobs and pods can do besides."""
+SEED = 77
+"""The seed of a changed case, whose pod prints a forged result of the honest case."""
 
 
 class Hostile:
     """Try something at each call of `attack`."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: World, seed: int, repertoire: Sequence[str] = CREATIONS) -> None:
         self._world = world
+        self._repertoire = repertoire
         self._server = world.server
         self._random = Random(seed)  # noqa: S311 - a day that can be had again
         self._made = 0
@@ -49,18 +59,7 @@ class Hostile:
 
     def attack(self) -> None:
         """Try one thing."""
-        name = self._random.choice(
-            (
-                "apply_run",
-                "create_pod",
-                "create_job",
-                "label_job",
-                "create_claim_template",
-                "post_event",
-                "set_nodes_clocks",
-                "set_servers_clock",
-            )
-        )
+        name = self._random.choice(self._repertoire)
         try:
             if getattr(self, f"_{name}")():
                 self.tries[name] += 1
@@ -171,6 +170,49 @@ class Hostile:
         self._server.create("events", event | {"type": "Warning", "reason": "Failed", "message": "\x1b[31m" * 5000})
         return True
 
+    def _change_case(self) -> bool:
+        """Change the question of a Job that is suspended."""
+        victim = self._victim("jobs")
+        if victim is None or not victim["spec"].get("suspend"):
+            return False
+
+        def change(job: Manifest) -> None:
+            metadata = job["spec"]["template"]["metadata"]
+            case = _case_of(job["spec"]["template"])
+            measurement = case.measurement.model_copy(update={"seed": SEED})
+            metadata["annotations"][labels.CASE_ANNOTATION] = case.model_copy(
+                update={"measurement": measurement}
+            ).to_json()
+
+        self._change("jobs", victim, change)
+        return True
+
+    def _suspend_job(self) -> bool:
+        victim = self._victim("jobs")
+        if victim is None:
+            return False
+        is_suspended = self._random.random() < 0.5
+        self._change("jobs", victim, lambda job: job["spec"].update(suspend=is_suspended))
+        return True
+
+    def _take_labels_off(self) -> bool:
+        victim = self._victim("pods")
+        if victim is None:
+            return False
+        self._change("pods", victim, lambda pod: pod["metadata"]["labels"].pop(labels.MANAGED_BY, None))
+        return True
+
+    def _relabel_pod(self) -> bool:
+        victim = self._victim("pods")
+        if victim is None or victim["status"]["phase"] != "Running":
+            return False
+        self._change("pods", victim, lambda pod: pod["metadata"]["labels"].update({labels.CASE: "another"}))
+        return True
+
+    def _change(self, plural: str, victim: Manifest, change: Callable[[Manifest], object]) -> None:
+        metadata = victim["metadata"]
+        self._server.change(Id(plural, metadata["namespace"], metadata["name"]), metadata["uid"], change)
+
     def _set_nodes_clocks(self) -> bool:
         self._world.nodes.clock_error = timedelta(hours=self._random.choice(HOURS))
         return True
@@ -184,6 +226,8 @@ class Hostile:
         """Whatever a pod of the hostile tenant prints; others end as they were to."""
         if _is_forged(pod.manifest):
             return _forged(case)
+        if case.measurement.seed == SEED:
+            return _forged(case.model_copy(update={"measurement": case.measurement.model_copy(update={"seed": 0})}))
         if not case.origin.run.startswith("hostile"):
             return ending(case, how)
         _, reason, message, log = _forged(self._claimed(case))

@@ -324,9 +324,7 @@ class Applier:
         for pod in observed.pods_of(attempt):
             if pod.key.uid not in current_uids:
                 memory.forget_pod(pod.key.uid)
-                stored = self._store.get(POD.name, name_of(pod))
-                if stored is not None and stored.key.uid == pod.key.uid:
-                    self._store.remove(POD.name, name_of(pod))
+                self._remove_pod(pod)
         watched = watched_labels(plan.run).items()
         pods = []
         for body in bodies:
@@ -334,9 +332,17 @@ class Applier:
             if watched <= (body["metadata"].get("labels") or {}).items():
                 self._store.put(pod, fresh=True)
             else:
+                # The watch may not have reported yet that it does not select the pod any more.
+                self._remove_pod(pod)
                 memory.keep_unseen_pod(pod, self._clock())
             pods.append(pod)
         return pods
+
+    def _remove_pod(self, pod: ObservedPod) -> None:
+        """Remove the pod from the store, unless the store has another pod with its name."""
+        stored = self._store.get(POD.name, name_of(pod))
+        if stored is not None and stored.key.uid == pod.key.uid:
+            self._store.remove(POD.name, name_of(pod))
 
     async def _read_pods(self, action: ReadPods, plan: Plan) -> None:
         """Read pods that no watch reports, and forget those that are gone."""
