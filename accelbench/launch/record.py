@@ -187,7 +187,9 @@ class LaunchRecord(Document):
 
     def _timed(self) -> list[tuple[int, float]]:
         """Return the units and the compared seconds of each block: of a request, those of its response."""
-        return [(block.units, block.response_seconds or block.seconds) for block in self.blocks]
+        if self.protocol != "arrivals":
+            return [(block.units, block.seconds) for block in self.blocks]
+        return [(block.units, block.response_seconds) for block in self.blocks if block.response_seconds is not None]
 
     def service_seconds(self, percent: int = 50) -> float | None:
         """Return the quantile at `percent` of the seconds that requests were served, without their wait in a queue.

@@ -8,7 +8,7 @@ from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.check import Finding, LaunchCheck, failed, passed
+from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
 MAXIMUM_LATE_SHARE = 0.01
 """Maximum lateness of 99 % of the requests, as a share of the median response."""
@@ -20,10 +20,10 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         return passed("no requests arrive: each call begins when the one before it has ended")
     response_seconds = launch.seconds()
     if response_seconds is None:
-        return failed("no request was timed")
+        return untested("no request was timed")
     lateness = launch.facts.lateness
     if isinstance(lateness, Unreadable):
-        return failed(lateness)
+        return untested(lateness)
     reading = (
         f"99 % of the requests began within {figures.seconds(lateness.p99_seconds)} of their time, "
         f"median response {figures.seconds(response_seconds)}"

@@ -103,23 +103,28 @@ def test_single_calls_have_their_median_and_their_tail(tmp_path: Path, monkeypat
 
 
 def test_requests_have_their_response_and_their_service(tmp_path: Path) -> None:
-    constant = {"rate_per_second": 40, "process": "constant", "requests": 400}
+    constant = {"rate_per_second": 40, "process": "constant", "requests": 300}
     asked = case(rounds_min=2, rounds_max=2, protocol="arrivals", arrivals=constant)
-    # One call in 80, more than one in a hundred, takes 60 ms; the next ones arrive meanwhile and wait.
-    slow = {BASELINE: 4.8, VARIANT: 6.0}
-    truths = {name: replace(HONEST[name], slow_every=80, slow_factor=factor) for name, factor in slow.items()}
+    slow_seconds, interval = 0.040, 0.025
+    truths = {
+        name: replace(HONEST[name], slow_every=3, slow_factor=slow_seconds / HONEST[name].call_seconds)
+        for name in HONEST
+    }
     result = measure(asked, lambda variant, _: truths[variant], tmp_path)
     assert (result.protocol, result.unit) == ("arrivals", "request")
     for name, truth in truths.items():
-        assert seconds(result, name) == pytest.approx(truth.call_seconds, rel=WITHIN)
+        # A third of the requests is slow; the next one waits for it, and that is the median response.
+        wait = slow_seconds - interval
+        assert seconds(result, name) == pytest.approx(wait + truth.call_seconds, rel=WITHIN)
         numbers = of(result, name).numbers
         assert float(numbers.service_seconds or 0) == pytest.approx(truth.call_seconds, rel=WITHIN)
-        assert float(numbers.p99_seconds or 0) == pytest.approx(0.060, rel=2 * WITHIN)
-        busy_share = 40 * truth.call_seconds * (1 + (truth.slow_factor - 1) / 80)
+        assert float(numbers.p99_seconds or 0) == pytest.approx(slow_seconds, rel=2 * WITHIN)
+        busy_share = 40 * (2 * truth.call_seconds + slow_seconds) / 3
         assert float(numbers.utilisation or 0) == pytest.approx(busy_share, rel=WITHIN)
         assert numbers.requests_per_second == 40
     (comparison,), (tail,) = result.comparisons, result.tail_comparisons
     assert (comparison.quantity, comparison.verdict, comparison.pays_back) == ("p50", "faster", None)
+    assert float(comparison.speedup or 0) == pytest.approx(0.0275 / 0.025, rel=WITHIN)
     assert tail.quantity == "p99"
 
 

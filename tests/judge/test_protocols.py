@@ -139,6 +139,14 @@ def rounds_of_requests() -> list[LaunchRecord]:
     return launches
 
 
+def test_requests_without_a_response_have_no_time() -> None:
+    launches = [
+        launch.model_copy(update={"blocks": (Block(units=1, seconds=0.001),) * 100}) for launch in rounds_of_requests()
+    ]
+    found = assess(launches, protocol="arrivals", arrivals=Arrivals(rate_per_second=100))
+    assert found.comparisons[0].speedup is None
+
+
 def test_what_a_launch_says_must_be_a_protocol() -> None:
     found = assess([a_launch(name, 1, facts={"protocol": ["latency"]}) for name in (BASELINE, VARIANT)])
     assert found.comparisons[0].speedup is None

@@ -72,7 +72,7 @@ def test_a_hundredth_of_the_median_response_is_the_limit_of_lateness(late_second
 @pytest.mark.parametrize("lateness", [None, {"median_seconds": -1.0, "p99_seconds": 0.0}, "soon"])
 def test_lateness_that_no_launch_reports_is_no_pass(lateness: Any) -> None:
     (check,) = checks_of("generator-late", requests(lateness=lateness))
-    assert check.outcome == "failed"
+    assert check.outcome == "untested"
 
 
 def test_a_round_with_a_late_generator_is_measured_again() -> None:

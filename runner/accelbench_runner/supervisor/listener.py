@@ -154,8 +154,8 @@ class LaunchListener:
                 self.measured = True
             case FactsReported(values=values):
                 self.facts |= values
-            case BlockTimed(units=units, seconds=seconds):
-                self.blocks.append(Block(units=units, seconds=seconds))
+            case BlockTimed(units=units, seconds=seconds, response_seconds=response):
+                self.blocks.append(Block(units=units, seconds=seconds, response_seconds=response))
             case Done() | Failed() | NeedsGradients():
                 self.final_message = message
 
