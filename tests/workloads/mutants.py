@@ -15,6 +15,7 @@ from accelbench.workloads.elementwise_fusion import ElementwiseFusion
 from accelbench.workloads.export import Export
 from accelbench.workloads.freeze_layers import FreezeLayers
 from accelbench.workloads.heat_equation import HeatEquation
+from accelbench.workloads.inference_latency import InferenceLatency
 from accelbench.workloads.inplace_update import InplaceUpdate
 from accelbench.workloads.keras_mlp import KerasMlp
 from accelbench.workloads.layer_norm import LayerNorm
@@ -503,6 +504,28 @@ class LayerLost(Export):
     def exported_by_jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         fewer = parameters.model_copy(update={"layers": parameters.layers - 1})
         return super().exported_by_jax(fewer, arrays, tools)
+
+
+class OnePlaceAlone(InferenceLatency):
+    """Writes the keys and values of every token over those of the last one."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        right = super().jax(parameters, arrays, tools)
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            after, logits = right.step(state, batch)
+            return {**after, "place": state["place"]}, logits
+
+        return replace(right, step=step)
+
+
+class KernelsMirrored(InferenceLatency):
+    """Convolves as mathematicians do, with the kernels turned round."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        batch = arrays.batches[0]
+        mirrored = {name: batch[name][::-1, ::-1].copy() for name in ("kernel1", "kernel2")}
+        return super().pytorch(parameters, replace(arrays, batches=({**batch, **mirrored},)), tools)
 
 
 class FourBits(QuantizedLinear):

@@ -41,6 +41,10 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
         (("inputs", 32), ("outputs", 16), ("batch", 8)),
         (("inputs", 32), ("outputs", 16), ("batch", 8), ("scheme", "int8-both")),
     ],
+    "inference-latency": [
+        (("size", 8), ("channels", 4)),
+        (("model", "decoder"), ("layers", 2), ("width", 16), ("heads", 2), ("vocabulary", 24), ("context", 8)),
+    ],
     "export": [(("layers", 2), ("width", 16), ("batch", 8))],
     "keras-mlp": [(("inputs", 10), ("hidden", 16), ("batch", 8), ("steps", 4), ("learning_rate", 0.1))],
     "photometric-stereo": [(("size", 8), ("lights", 8))],

@@ -37,6 +37,8 @@ BY_XLA: list[tuple[str, str, dict[str, Any]]] = [
     ("neural-ode", "jax/jit", {"steps": 1}),
     ("neural-ode", "jax/jit", {"steps": 1, "work": "train", "batch": 64, "hidden": 64}),
     ("export", "jax/jit", {"width": 64}),
+    ("inference-latency", "jax/jit", {}),
+    ("inference-latency", "jax/jit", {"model": "decoder"}),
     ("quantized-linear", "jax/jit", {"batch": 8}),
     ("per-example-gradients", "jax/jit-by-hand", {"width": 64}),
     ("vmap", "jax/jit", {"rows": 100}),
@@ -76,6 +78,7 @@ BY_TORCH: list[tuple[str, str, dict[str, Any]]] = [
 NOT_BY_TORCH = NOT_BY_XLA | {
     "cifar-cnn": "it counts what a convolution would multiply at the padding's zeros, a sixth of all; XLA does not",
     "resnet": "the same, in its convolutions of 3 x 3",
+    "inference-latency": "the same, and a decoder's products are of a single row",
     "elementwise-fusion": "no products",
     "dispatch-overhead": "no products",
     "linear-regression": "its products are of a matrix and a vector, which are not counted",

@@ -138,6 +138,8 @@ WRONG = {
     "OneKick": ("pytorch/eager", SMALL["lennard-jones"][0]),
     "NeverAnew": ("jax/scan", SMALL["cartpole-rollout"][0]),
     "SemiImplicit": ("numpy/eager", SMALL["cartpole-rollout"][0]),
+    "OnePlaceAlone": ("jax/jit", SMALL["inference-latency"][1]),
+    "KernelsMirrored": ("pytorch/eager", SMALL["inference-latency"][0]),
     "FourBits": ("jax/jit", SMALL["quantized-linear"][0]),
     "LayerLost": ("jax/export", SMALL["export"][0]),
     "AlwaysTheFirstBatch": ("jax/jit", SMALL["keras-mlp"][0]),

@@ -1,0 +1,326 @@
+"""Answer one request: classify an image, or decode the next token with a cache of keys and values."""
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from accelbench.workload import (
+    Array,
+    Arrays,
+    Cost,
+    Measure,
+    NamedArrays,
+    Operations,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+)
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+COLOURS, TAPS = 3, 3
+HIDDEN_RATIO = 4
+"""Hidden units of a decoder's perceptron, as a multiple of the width."""
+EPSILON = 1e-5
+"""Added to the variance in a layer normalisation, as in torch.nn.functional.layer_norm."""
+BLOCK = ("query", "key", "value", "project", "expand", "contract")
+"""Weights of a decoder's blocks, stacked along a first dimension of layers."""
+
+
+class InferenceLatency(Workload):
+    """Answer requests one by one with a small network: `model: cnn` classifies an image, `decoder` decodes a token.
+
+    Row 81 of the claims: the latency of inference at batch 1. `cnn` is conv (3 x 3), relu, max-pool (2 x 2), twice, and
+    a linear layer. `decoder` has blocks of causal attention and a perceptron with relu, each behind a layer
+    normalisation, without biases or positions. Its keys and values are in a buffer of fixed size, full from the start:
+    a request writes those of its token over the oldest ones and attends to all, so every request costs the same. A run
+    that asks for `protocol: arrivals` shows how long users wait at a rate.
+    """
+
+    name = "inference-latency"
+    modes = {"jax": ("jit",), "pytorch": ("eager", "compile")}
+
+    class Parameters(WorkloadParameters):
+        """Choose the network and its size."""
+
+        model: Literal["cnn", "decoder"] = Field(
+            default="cnn", description="cnn: one image is classified. decoder: one token is decoded."
+        )
+        size: int = Field(default=32, ge=4, le=512, multiple_of=4, description="cnn: rows and columns of the image.")
+        channels: int = Field(
+            default=32, ge=1, le=4096, description="cnn: of the first convolution; the second has twice as many."
+        )
+        classes: int = Field(default=10, ge=2, le=100_000, description="cnn: classes.")
+        layers: int = Field(default=4, ge=1, le=200, description="decoder: blocks.")
+        width: int = Field(default=256, ge=1, le=32_768, description="decoder: features of a token.")
+        heads: int = Field(default=4, ge=1, le=256, description="decoder: attention heads, which divide the width.")
+        vocabulary: int = Field(default=1024, ge=2, le=1_000_000, description="decoder: words in the vocabulary.")
+        context: int = Field(default=128, ge=1, le=131_072, description="decoder: tokens that the cache holds.")
+
+        @model_validator(mode="after")
+        def _heads_divide_the_width(self) -> Self:
+            if self.width % self.heads:
+                raise ValueError("width must be a multiple of heads, which divide it evenly")
+            return self
+
+    def measure(self, parameters: Parameters) -> Measure:
+        """Time each request by itself; compare after three, when a decoder has read what it has written."""
+        del parameters
+        return Measure(protocol="latency", unit="request", parity_units=3)
+
+    def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
+        """Draw an image or tokens, the weights, and for a decoder the keys and values of earlier tokens.
+
+        The image is (1, size, size, 3). A decoder's cache is (layers, context, width). `place` is the row that the next
+        token is written to, and `tokens` (context,) has the token for each place.
+        """
+        p = parameters
+        if p.model == "cnn":
+            shapes = {
+                "kernel1": (TAPS, TAPS, COLOURS, p.channels),
+                "kernel2": (TAPS, TAPS, p.channels, 2 * p.channels),
+                "linear": (_features(p), p.classes),
+            }
+            network = {name: _draw(rng, shape, math.prod(shape[:-1])) for name, shape in shapes.items()}
+            return Arrays(state={}, batches=({"image": rng.standard_normal((1, p.size, p.size, COLOURS)), **network},))
+        widths = dict.fromkeys(BLOCK, (p.width, p.width))
+        widths |= {"expand": (p.width, HIDDEN_RATIO * p.width), "contract": (HIDDEN_RATIO * p.width, p.width)}
+        weights = {name: _draw(rng, (p.layers, *widths[name]), widths[name][0]) for name in BLOCK}
+        weights |= {"embed": rng.standard_normal((p.vocabulary, p.width))}
+        weights |= {"head": _draw(rng, (p.width, p.vocabulary), p.width)}
+        cache = {name: rng.standard_normal((p.layers, p.context, p.width)) for name in ("keys", "values")}
+        tokens = rng.integers(p.vocabulary, size=p.context)
+        return Arrays(state={**cache, "place": _first_place()}, batches=({"tokens": tokens, **weights},))
+
+    def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
+        """Answer `units` requests in NumPy; return the last logits, and a decoder's cache."""
+        batch = arrays.batches[0]
+        if parameters.model == "cnn":
+            return {"logits": _classify(batch)}
+        state = {name: array.copy() for name, array in arrays.state.items()}
+        logits = _decode(state, batch, parameters.heads)
+        for _ in range(units - 1):
+            logits = _decode(state, batch, parameters.heads)
+        return {"logits": logits, "keys": state["keys"], "values": state["values"]}
+
+    def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
+        """Count the operations of convolutions and products; weights and the cache are read.
+
+        A kernel's products with the padding around the image do not count.
+        """
+        p = parameters
+        if p.model == "cnn":
+            # In each dimension, a pixel has three taps inside the image, but the first and the last pixel have two.
+            first_taps, second_taps = (TAPS * p.size - 2) ** 2, (TAPS * p.size // 2 - 2) ** 2
+            first = 2.0 * first_taps * COLOURS * p.channels
+            second = 2.0 * second_taps * p.channels * 2 * p.channels
+            linear = _features(p) * p.classes
+            weights = TAPS**2 * (COLOURS * p.channels + 2 * p.channels**2) + linear
+            return Cost(flops=first + second + 2.0 * linear, bytes=float(weights + p.size**2 * COLOURS) * float_bytes)
+        weights = p.layers * 12 * p.width**2 + p.width * p.vocabulary
+        cache = 2 * p.layers * p.context * p.width  # keys and values; each number has a product and a sum
+        return Cost(flops=2.0 * (weights + cache), bytes=float(weights + cache) * float_bytes)
+
+    def operations(self, parameters: Parameters) -> Operations | None:
+        """Count the convolutions; products of one row are no matrix products, as compilers may turn them into sums."""
+        return Operations(convolutions=2) if parameters.model == "cnn" else None
+
+    def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Use jax.lax and jax.nn; the cache is donated, so that it is written in place."""
+        batches = tools.put(arrays.batches)
+        if parameters.model == "cnn":
+            return Program(state={}, step=_jax_classify, batches=batches, export=_export_logits)
+        return Program(
+            state=tools.put(arrays.state),
+            step=lambda state, batch: _jax_decode(state, batch, parameters.heads),
+            batches=batches,
+            donate=True,
+            export=_export_cache,
+        )
+
+    def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Use torch.nn.functional; the cache is written in place."""
+        if parameters.model == "cnn":
+            batch = tools.put(_channels_first(arrays.batches[0], parameters))
+            return Program(state={}, step=_torch_classify, batches=(batch,), export=_export_logits)
+        return Program(
+            state=tools.put(arrays.state),
+            step=lambda state, batch: _torch_decode(state, batch, parameters.heads),
+            batches=tools.put(arrays.batches),
+            export=_export_cache,
+        )
+
+
+def _features(p: InferenceLatency.Parameters) -> int:
+    """Return the number of inputs of the linear layer: the second convolution's outputs after both poolings."""
+    return (p.size // 4) ** 2 * 2 * p.channels
+
+
+def _draw(rng: "Generator", shape: tuple[int, ...], inputs: int) -> Array:
+    """Draw weights so that the outputs have about the scale of the inputs."""
+    return rng.standard_normal(shape) / math.sqrt(inputs)
+
+
+def _first_place() -> Array:
+    """Return the first row of the cache, as an array of one integer."""
+    import numpy as np
+
+    return np.zeros(1, np.int64)
+
+
+def _export_logits(_state: Any, logits: Any) -> dict[str, Any]:
+    """Return the logits."""
+    return {"logits": logits}
+
+
+def _export_cache(state: Any, logits: Any) -> dict[str, Any]:
+    """Return the logits and the cache."""
+    return {"logits": logits, "keys": state["keys"], "values": state["values"]}
+
+
+# -- NumPy ------------------------------------------------------------------------------------------------------------
+
+
+def _classify(batch: NamedArrays) -> Array:
+    """Return the logits of the image, (1, classes)."""
+    import numpy as np
+
+    x = batch["image"]
+    for kernel in (batch["kernel1"], batch["kernel2"]):
+        padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (TAPS, TAPS), axis=(1, 2))
+        x = np.einsum("nhwcij,ijco->nhwo", windows, kernel).clip(min=0)
+        rows, columns = x.shape[1] // 2, x.shape[2] // 2
+        x = x.reshape(1, rows, 2, columns, 2, -1).max((2, 4))
+    logits: Array = x.reshape(1, -1) @ batch["linear"]
+    return logits
+
+
+def _decode(state: dict[str, Array], batch: NamedArrays, heads: int) -> Array:
+    """Decode the token of the present place, write its keys and values, and return the logits, (vocabulary,)."""
+    import numpy as np
+
+    def normalise(x: Array) -> Array:
+        """Return x with mean 0 and variance 1."""
+        result: Array = (x - x.mean()) / np.sqrt(x.var() + EPSILON)
+        return result
+
+    place = int(state["place"][0])
+    x = batch["embed"][batch["tokens"][place]]
+    for layer in range(len(batch["query"])):
+        w = {name: batch[name][layer] for name in BLOCK}
+        n = normalise(x)
+        state["keys"][layer, place], state["values"][layer, place] = n @ w["key"], n @ w["value"]
+        query, keys, values = (
+            array.reshape(-1, heads, len(x) // heads)
+            for array in (n @ w["query"], state["keys"][layer], state["values"][layer])
+        )
+        scores = np.einsum("qhd,khd->hk", query, keys) / math.sqrt(query.shape[-1])
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        shares /= shares.sum(-1, keepdims=True)
+        x = x + np.einsum("hk,khd->hd", shares, values).reshape(-1) @ w["project"]
+        x = x + (normalise(x) @ w["expand"]).clip(min=0) @ w["contract"]
+    state["place"] = (state["place"] + 1) % len(batch["tokens"])
+    logits: Array = normalise(x) @ batch["head"]
+    return logits
+
+
+# -- JAX --------------------------------------------------------------------------------------------------------------
+
+
+def _jax_classify(state: Any, batch: Any) -> tuple[Any, Any]:
+    """Return the state and the logits of the image."""
+    import jax
+    from jax import lax
+
+    x = batch["image"]
+    for kernel in (batch["kernel1"], batch["kernel2"]):
+        x = lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        x = lax.reduce_window(jax.nn.relu(x), -math.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    return state, x.reshape(1, -1) @ batch["linear"]
+
+
+def _jax_decode(state: Any, batch: Any, heads: int) -> tuple[Any, Any]:
+    """Decode a token; return the state with its keys and values, and the logits."""
+    import jax
+    import jax.numpy as jnp
+
+    def normalise(x: Any) -> Any:
+        """Return x with mean 0 and variance 1."""
+        return jax.nn.standardize(x, epsilon=EPSILON)
+
+    place = state["place"][0]
+    keys, values = state["keys"], state["values"]
+    layers, context, width = keys.shape
+    x = batch["embed"][batch["tokens"][place]]
+    for layer in range(layers):
+        w = {name: batch[name][layer] for name in BLOCK}
+        n = normalise(x)
+        keys = keys.at[layer, place].set(n @ w["key"])
+        values = values.at[layer, place].set(n @ w["value"])
+        query, layer_keys, layer_values = (
+            array.reshape(-1, heads, width // heads) for array in (n @ w["query"], keys[layer], values[layer])
+        )
+        scores = jnp.einsum("qhd,khd->hk", query, layer_keys) / math.sqrt(width // heads)
+        attended = jnp.einsum("hk,khd->hd", jax.nn.softmax(scores), layer_values)
+        x = x + attended.reshape(-1) @ w["project"]
+        x = x + jax.nn.relu(normalise(x) @ w["expand"]) @ w["contract"]
+    place = jnp.mod(state["place"] + 1, context)
+    return {"keys": keys, "values": values, "place": place}, normalise(x) @ batch["head"]
+
+
+# -- PyTorch ----------------------------------------------------------------------------------------------------------
+
+
+def _channels_first(batch: NamedArrays, p: InferenceLatency.Parameters) -> dict[str, Array]:
+    """Return the arrays in PyTorch's order: an image is (1, colours, rows, columns), a kernel (out, in, 3, 3)."""
+    side = p.size // 4
+    linear = batch["linear"].reshape(side, side, 2 * p.channels, p.classes).transpose(2, 0, 1, 3)
+    return {
+        "image": batch["image"].transpose(0, 3, 1, 2),
+        **{name: batch[name].transpose(3, 2, 0, 1) for name in ("kernel1", "kernel2")},
+        "linear": linear.reshape(-1, p.classes),
+    }
+
+
+def _torch_classify(state: Any, batch: Any) -> tuple[Any, Any]:
+    """Return the state and the logits of the image."""
+    from torch.nn import functional
+
+    x = batch["image"]
+    for kernel in (batch["kernel1"], batch["kernel2"]):
+        x = functional.max_pool2d(functional.relu(functional.conv2d(x, kernel, padding=1)), 2)
+    return state, x.flatten(1) @ batch["linear"]
+
+
+def _torch_decode(state: Any, batch: Any, heads: int) -> tuple[Any, Any]:
+    """Decode a token; write its keys and values into the state, and return it with the logits."""
+    from torch.nn import functional
+
+    keys, values, place = state["keys"], state["values"], state["place"]
+    layers, context, width = keys.shape
+
+    def normalise(x: Any) -> Any:
+        """Return x with mean 0 and variance 1."""
+        return functional.layer_norm(x, (width,), eps=EPSILON)
+
+    def by_head(x: Any) -> Any:
+        """Return (1, heads, tokens, features of a head)."""
+        return x.reshape(1, -1, heads, width // heads).transpose(1, 2)
+
+    x = batch["embed"][batch["tokens"][place]]
+    for layer in range(layers):
+        w = {name: batch[name][layer] for name in BLOCK}
+        n = normalise(x)
+        keys[layer].index_copy_(0, place, n @ w["key"])
+        values[layer].index_copy_(0, place, n @ w["value"])
+        attended = functional.scaled_dot_product_attention(
+            by_head(n @ w["query"]), by_head(keys[layer]), by_head(values[layer])
+        )
+        x = x + attended.transpose(1, 2).reshape(1, width) @ w["project"]
+        x = x + functional.relu(normalise(x) @ w["expand"]) @ w["contract"]
+    logits = (normalise(x) @ batch["head"])[0]
+    return {"keys": keys, "values": values, "place": (place + 1) % context}, logits
