@@ -10,31 +10,17 @@ from accelbench import catalogue
 from accelbench.catalogue import inputs
 from accelbench.machine import memory
 from accelbench.workloads.matmul_chain import MatmulChain
+from workloads.small import SMALL
 
 TIMED = [
     name for name in catalogue.names() if memory.needed_bytes(catalogue.find(name), catalogue.find(name).Parameters())
 ]
 
 
-SMALL: dict[str, dict[str, Any]] = {
-    "vit": {"layers": 2, "width": 64, "heads": 2},
-    "xor": {"epochs": 1},
-    "maxsim": {"documents": 16},
-    "inplace-update": {"size": 2**18},
-    "elementwise-fusion": {"size": 2**18},
-    "layer-norm": {"rows": 64},
-    "activation-checkpointing": {"batch": 64},
-    "mixed-precision": {"width": 64},
-    "optimizer-step": {"size": 1024},
-    "cifar-cnn": {"batch": 8},
-}
-
-
 @pytest.mark.parametrize("name", TIMED)
 def test_the_estimate_is_no_more_than_what_the_inputs_and_the_reference_take(name: str) -> None:
     workload = catalogue.find(name)
-    small = SMALL.get(name, {})
-    parameters = catalogue.parse_parameters(workload, small)
+    parameters = catalogue.parse_parameters(workload, dict(SMALL[name][0]))
     tracemalloc.start()
     try:
         workload.reference(parameters, inputs.generate(workload, parameters, 0), 1)
