@@ -70,6 +70,8 @@ HONEST: dict[str, Callable[[Manifest, Manifest, Manifest], object]] = {
     "a volume": lambda _t, spec, _c: spec["volumes"].append({"name": "ca", "configMap": {"name": "ca"}}),
     "a mount": lambda _t, _s, container: container["volumeMounts"].append({"name": "ca", "mountPath": "/ca"}),
     "a variable": lambda _t, _s, container: container["env"].insert(0, {"name": "HTTPS_PROXY", "value": "x"}),
+    "more of its processors": lambda _t, _s, container: container["resources"]["limits"].update(cpu="500"),
+    "more memory requested": lambda _t, _s, container: container["resources"]["requests"].update(memory="900Gi"),
     "a pull policy": lambda _t, _s, container: container.update(imagePullPolicy="Always"),
     "a mirror": lambda _t, _s, container: container.update(image=f"mirror.example/cache/runner@{DIGEST}"),
     "a taken label": lambda template, _s, _c: template["metadata"]["labels"].clear(),
@@ -111,7 +113,7 @@ FORGED: dict[str, Callable[[Manifest, Manifest, Manifest], object]] = {
     "variable LD_PRELOAD was added": lambda _t, _s, container: container["env"].append(
         {"name": "LD_PRELOAD", "value": "/x"}
     ),
-    "limits of cpu are 7 instead of": lambda _t, _s, container: container["resources"]["limits"].update(cpu="7"),
+    "limits of cpu are 1m instead of": lambda _t, _s, container: container["resources"]["limits"].update(cpu="1m"),
     "requests of memory are missing": lambda _t, _s, container: container["resources"]["requests"].pop("memory"),
     "volumes has another accelbench-script": lambda _t, spec, _c: spec["volumes"][-1]["configMap"].update(name="x"),
     "volumes lacks accelbench-case": lambda _t, spec, _c: spec["volumes"].pop(0),

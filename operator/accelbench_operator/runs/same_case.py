@@ -29,6 +29,9 @@ PROGRAM = ("image", "command", "args", "workingDir", "envFrom", "lifecycle")
 """Fields of the runner's container that choose what runs in it."""
 CODE_VARIABLES = ("ACCELBENCH_", "LD_", "PYTHON")
 """Beginnings of the names of variables that choose which code runs. Others may be added, as webhooks do."""
+RAISED_BY_WEBHOOKS = frozenset({"cpu", "memory", "ephemeral-storage"})
+"""Amounts that may be larger than ours: GKE Autopilot rounds them up, and a vertical autoscaler raises them. The result
+records how many processors and how much memory the runner had."""
 EXAMINED_FIELDS = frozenset(CaseEnvironment.model_fields) - {"name", "requirements", "python", "interpreter"}
 """Fields of a case's environments that the runner fills in, so that they differ between a case and its result."""
 
@@ -151,12 +154,13 @@ def _variable_changes(ours: Iterable[Manifest], theirs: Iterable[Manifest]) -> I
 
 
 def _resource_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
-    """Yield a sentence for each limit and each request of the container that is not ours."""
+    """Yield a sentence for each limit and each request of the container that is not ours, nor raised by a webhook."""
     for kind in ("limits", "requests"):
         their_amounts = theirs.get(kind) or {}
         for resource, our_amount in (ours.get(kind) or {}).items():
             their_amount = their_amounts.get(resource)
-            if our_amount is not None and not _is_same_quantity(our_amount, their_amount):
+            is_admitted = _is_at_least if resource in RAISED_BY_WEBHOOKS else _is_same_quantity
+            if our_amount is not None and not is_admitted(our_amount, their_amount):
                 yield f"{kind} of {resource} are {_show(their_amount)} instead of {_show(our_amount)}"
     if not _contains(theirs.get("claims"), ours.get("claims")):
         yield "its claim on a device is another"
@@ -207,6 +211,16 @@ def _is_same_quantity(ours: Any, theirs: Any) -> bool:
         return False
     try:
         return bool(parse_quantity(ours) == parse_quantity(theirs))
+    except ValueError:
+        return bool(ours == theirs)
+
+
+def _is_at_least(ours: Any, theirs: Any) -> bool:
+    """Return True if their amount is ours or a larger one."""
+    if theirs is None:
+        return False
+    try:
+        return bool(parse_quantity(theirs) >= parse_quantity(ours))
     except ValueError:
         return bool(ours == theirs)
 
