@@ -292,7 +292,7 @@ def load(path: Path) -> tuple[Claim, ...]:
 def reworded_digests(path: Path) -> dict[str, list[str]]:
     """Return the digests of equivalent older sources of each workload, by the digest of its present source.
 
-    An older source is equivalent if it differs only in names and texts, so that its results still count.
+    An older source is equivalent if it builds the same programs, so that its results still count.
     """
     file = path / REWORDED
     try:

@@ -252,7 +252,7 @@ def _without_limits(run: "BenchmarkRun") -> "BenchmarkRun":
 def has_older_source(result: "Result") -> bool:
     """Return True if the workload's source has changed since the measurement.
 
-    A source that the ledger lists as reworded, with other names and texts only, counts as unchanged.
+    A source that the ledger lists as reworded, which builds the same programs, counts as unchanged.
     """
     measured_digest = result.fingerprint.get(resume.SOURCE)
     digest_today = resume.source_digest(result.case.workload)

@@ -21,6 +21,7 @@ from accelbench.api.case import Case
 from accelbench.launch.fact import value_or_none
 from accelbench.launch.record import LaunchRecord
 from accelbench.machine import cgroup, memory
+from accelbench.machine.source import code_of
 
 MAXIMUM_VALUE_CHARACTERS = 200
 VECTORS = (
@@ -123,16 +124,17 @@ def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
 
 
 def of_source(workload: type) -> dict[str, str]:
-    """Return the fingerprint's entry about a workload: a digest of its module's source and of the helpers it imports.
+    """Return the fingerprint's entry about a workload: a digest of its module's code and of the helpers it imports.
 
-    Helpers are the private modules of `accelbench.workloads`. The result is empty if the source is not available.
+    Helpers are the private modules of `accelbench.workloads`. Comments and docstrings do not count. The result is empty
+    if the source is not available.
     """
     try:
         module = sys.modules[workload.__module__]
-        sources = [inspect.getsource(each) for each in (module, *_private_modules(module))]
+        codes = [code_of(inspect.getsource(each)) for each in (module, *_private_modules(module))]
     except (OSError, KeyError, TypeError):
         return {}
-    return {"workloadSource": _digest("".join(sources))}
+    return {"workloadSource": _digest("\n".join(codes))}
 
 
 def _private_modules(module: ModuleType) -> list[ModuleType]:
