@@ -206,7 +206,7 @@ class Variational:
         return lambda weights, data: f.grad(bound)(weights, data["noise"], data["y"])
 
     def by_autograd(self, weights: Any, data: Data) -> Any:
-        """Give the samples an axis of their own, and differentiate once."""
+        """Return the gradient of the mean over the samples by one backward pass; the samples are the first axis."""
         import torch
 
         y, log_s = data["y"], weights[1]

@@ -75,7 +75,7 @@ def torch_program(
 ) -> Program:
     """Return a program that trains `model` by gradient descent.
 
-    `export_weights` maps the model's tensors to arrays with the names that `reference` uses. `part` says what runs in
+    `export_weights` maps the model's tensors to arrays with the names that `reference` uses. `part` is what runs in
     the variant's mode: the `loss` with its backward pass, the optimizer's `step` too, or the `whole` step at once.
     """
     import torch

@@ -262,7 +262,7 @@ def _jax_training_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Too
 def _torch_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, part: training.Part = "loss") -> Program:
     """Return a program with torch.nn that trains or, for `work: predict`, predicts.
 
-    `part` says what runs in the variant's mode in a training, as in `torch_program`; in a prediction, the whole step.
+    `part` is what runs in the variant's mode in a training, as in `torch_program`; in a prediction, the whole step.
     """
     import torch
 
