@@ -171,7 +171,7 @@ for name, use, parameters in %r:
 print(json.dumps(found))
 """
 SMALL, LARGE = {"size": 1024}, {"size": 2**22}
-FACTS = ("kernels_per_call", "program_size", "aliased_bytes", "temporary_bytes", "accessed_bytes")
+FACTS = ("kernels", "kernels_per_call", "program_size", "aliased_bytes", "temporary_bytes", "accessed_bytes")
 
 
 def test_fusion_makes_one_kernel_of_three_operations() -> None:

@@ -273,7 +273,7 @@ def test_functions_are_checked_without_being_timed_and_nothing_is_stored(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     right = accelbench.check(numpy=doubled, numpy_sum=lambda x: x + x, arrays={"x": X})
-    assert not right.failed, right
+    assert not right.failed, str(right)
     assert {variant.seconds for variant in right.result.variants} == {None}
     wrong = accelbench.check(numpy=doubled, numpy_sum=lambda x: x + x + 1, arrays={"x": X})
     assert wrong.failed

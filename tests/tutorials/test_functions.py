@@ -22,7 +22,8 @@ LAUNCHED = ("attention_lengths.py", "principal_axes.py")
 def test_the_page_shows_a_script_for_each_manifest() -> None:
     manifests = sorted((ROOT / "examples").glob("*.yaml"))
     scripts = [name for path in manifests for name in re.findall(r"key: (\w+\.py)", path.read_text())]
-    assert list(FILES) == [name for name in scripts if name != "softmax_rows.py"]
+    # Several manifests may use one script.
+    assert list(FILES) == [name for name in dict.fromkeys(scripts) if name != "softmax_rows.py"]
 
 
 @pytest.mark.parametrize("name", FILES)
