@@ -272,10 +272,10 @@ def test_functions_are_checked_without_being_timed_and_nothing_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    right = accelbench.check(numpy=doubled, numpy_sum=lambda x: x + x, arrays={"x": X})
+    right = accelbench.check(numpy=lambda x: 2 * x, numpy_sum=lambda x: x + x, arrays={"x": X})
     assert not right.failed, str(right)
     assert {variant.seconds for variant in right.result.variants} == {None}
-    wrong = accelbench.check(numpy=doubled, numpy_sum=lambda x: x + x + 1, arrays={"x": X})
+    wrong = accelbench.check(numpy=lambda x: 2 * x, numpy_sum=lambda x: x + x + 1, arrays={"x": X})
     assert wrong.failed
     assert repr(wrong) == "Failed: numpy_sum/eager."
     assert "every number is larger than the reference's by 1" in " ".join(str(wrong).split())
