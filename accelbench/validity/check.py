@@ -122,7 +122,7 @@ class LaunchCheck:
                 yield _as_check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
-        """Return the `Unreadable` that says why the launch did not report the needed fact; None if it reported it."""
+        """Return the `Unreadable` with the reason why the launch did not report the needed fact; None if it did."""
         if self.fact is None:
             return None
         fact = self.fact(launch.facts)

@@ -1,6 +1,6 @@
 """Decide whether a Job's pod template, a pod or a result is of the case that the operator gave out, without requests.
 
-The template of a suspended Job can be changed by whoever may patch Jobs, and a pod by whoever may patch pods. A queue
+A user who may patch Jobs can change the template of a suspended Job, and one who may patch pods a pod. A queue
 and admission webhooks change them too: they add labels, node selectors, tolerations, gates, volumes, containers and
 variables, and those change no question. What must stay as the operator wrote it is the case document, what the runner's
 container runs, what it may use, and which nodes may run it.
@@ -231,7 +231,7 @@ def _find_runner(containers: Iterable[Manifest] | None) -> Manifest | None:
 
 
 def _show(value: Any) -> str:
-    """Return a value for a message; whoever changed it may have made it long."""
+    """Return a value for a message, shortened: a user may have made it long."""
     if value is None:
         return "missing"
     text = value if isinstance(value, str) else json.dumps(value)
