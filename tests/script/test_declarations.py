@@ -155,8 +155,8 @@ def test_caches_cannot_be_emptied_while_requests_arrive(load: Load) -> None:
         catalogue.measure_of(workload, workload.Parameters(), "arrivals")
 
 
-def test_a_workload_cannot_ask_for_arrivals_as_it_does_not_know_the_rate() -> None:
+def test_a_workload_cannot_ask_for_arrivals_as_it_does_not_know_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = catalogue.find("matmul-chain")
-    workload.measure = lambda _parameters: Measure(protocol="arrivals")  # type: ignore[method-assign]
+    monkeypatch.setattr(workload, "measure", lambda _parameters: Measure(protocol="arrivals"))
     with pytest.raises(ValueError, match="ask for arrivals in the run's measurement"):
         catalogue.measure_of(workload, workload.Parameters(), None)
