@@ -1,1 +1,1 @@
-"""Define what one launch reports: its record and its facts, parsed once where they are read from the pipe."""
+"""Define the record of one launch and the facts that it reports over its pipe, which are parsed once, when read."""

@@ -25,11 +25,11 @@ from pydantic.alias_generators import to_camel
 from accelbench.document import Document, shorten
 
 MAXIMUM_CHARACTERS = 1000
-"""Maximum length of a reading. The log's record of the launch has the whole text."""
+"""Maximum length of a text that a launch reports. The log's record of the launch has the whole text."""
 
 
 def clip(text: str) -> str:
-    """Shorten a launch's text to `MAXIMUM_CHARACTERS`."""
+    """Shorten a text to `MAXIMUM_CHARACTERS`."""
     return shorten(text, MAXIMUM_CHARACTERS)
 
 
@@ -84,10 +84,9 @@ Fact = Annotated[
 
 
 class FactWithFields(BaseModel):
-    """Define a fact with fields; unknown fields are ignored.
+    """Base class of facts with several fields; unknown fields are ignored.
 
-    A field that may be None becomes None if its value is invalid: another library's -1 or NaN stands for what that
-    library does not know.
+    A field with the default None becomes None if its value is invalid: libraries report an unknown value as -1 or NaN.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, alias_generator=to_camel, populate_by_name=True)

@@ -1,4 +1,4 @@
-"""Define the facts that a launch reads back about itself and its machine: a model for each, and `Facts` for all.
+"""Define the facts that a launch reports about itself and its machine: a model for each, and `Facts` for all.
 
 To add a fact, add a model and a field here, and report it in the launch.
 """
@@ -27,10 +27,11 @@ from accelbench.launch.fact import NOT_REPORTED, Fact, FactWithFields, Unreadabl
 from accelbench.stats.summary import LaunchProtocol
 
 Probe = Literal["watch", "synchronisation", "limits", "formula"]
-"""Activities that accelbench adds to a launch: if one hangs or crashes, the variant has not failed.
+"""Accelbench's own probes in a launch: if one hangs or crashes, the variant has not failed.
 
-`formula` is the variant's program in float64. The activity `synchronisation` contains the probe of that name, which
-makes matrix products, and also makes calls of the variant.
+`watch` reads the activity of machine and device, `limits` measures the device's limits, and `formula` runs the
+variant's program in float64. `synchronisation` runs only matrix products: the calls of the variant in the activity of
+that name are the variant's own work.
 """
 PROBES: tuple[Probe, ...] = get_args(Probe)
 
@@ -39,11 +40,11 @@ MAXIMUM_OUTPUTS = 64
 
 PositiveFloat = Annotated[FiniteFloat, Gt(0)]
 Count = Annotated[int, Ge(0), Lt(2**63)]
-"""Number of things or bytes. 2**64 - 1 is no count: libraries write it for one that they do not know."""
+"""Number of things or bytes. Libraries report an unknown number as 2**64 - 1, which is therefore refused."""
 
 
 class Device(FactWithFields):
-    """Hold the device on which the output array was after the run."""
+    """Describe the device that holds the output array after the run."""
 
     platform: str
     name: str
@@ -51,20 +52,24 @@ class Device(FactWithFields):
 
 
 class Threads(FactWithFields):
-    """Hold the requested threads, the processors that the process may use, and the framework's own number."""
+    """Hold numbers of threads and processors."""
 
     requested: int
+    """Threads that the case requests."""
     affinity: int
+    """Processors that the process may use."""
     framework: int | None = None
+    """Threads that the framework reports; None if it reports none."""
 
 
 class Precision(FactWithFields):
-    """Hold the precision that was set and read back: policy, array type, products of float32."""
+    """Hold the precision policy, and the settings that were read from the framework after the policy was set."""
 
     policy: str
     dtype: str
+    """Floating-point type of the arrays."""
     matmul: dict[str, str | None] = {}
-    """Value of each of the framework's own settings."""
+    """Value of each setting of the framework for products of float32 arrays."""
     flush_denormal: bool | None = None
 
 
@@ -75,11 +80,11 @@ class ClockQuality(FactWithFields):
     reading_seconds: FiniteFloat = 0.0
     """Seconds that one reading takes."""
     drift: FiniteFloat = 0.0
-    """Share by which it ran ahead of the raw clock while blocks were timed."""
+    """How much faster it ran than the raw clock while blocks were timed: 0.01 is 1 %."""
 
 
 class Lateness(FactWithFields):
-    """Hold how late requests began, although they had arrived and none was being served: the generator's own delay."""
+    """Hold the load generator's delay: how late it began requests that did not have to wait for another request."""
 
     median_seconds: Annotated[FiniteFloat, Ge(0)]
     p99_seconds: Annotated[FiniteFloat, Ge(0)]
@@ -87,7 +92,7 @@ class Lateness(FactWithFields):
 
 
 class CompileCache(FactWithFields):
-    """Count a framework's hits and misses in its compile cache on disk, up to the end of the first step."""
+    """Count the framework's hits and misses in its compile cache on disk, up to the end of the first step."""
 
     hits: Count
     misses: Count
@@ -96,7 +101,7 @@ class CompileCache(FactWithFields):
 
 
 class Throttling(FactWithFields):
-    """Hold the processor time that the control group and the hypervisor took from the steady phase."""
+    """Hold the processor time that the control group and the hypervisor took from the launch in its steady phase."""
 
     periods: Count
     """Periods in which the quota throttled the group."""
@@ -122,7 +127,7 @@ class Neighbours(FactWithFields):
     busy_seconds: FiniteFloat
     """Processor seconds used by others; negative if the kernel's ticks missed some."""
     offered_seconds: PositiveFloat
-    """Wall seconds of the phase times the processors that the launch may use."""
+    """Wall seconds of the phase, multiplied by the number of processors that the launch may use."""
     processes: Annotated[list[Process], Len(0, 3)] = []
     """Busiest processes that are visible from the launch's container."""
 
@@ -154,7 +159,7 @@ class Arithmetic(FactWithFields):
     dropped: FiniteFloat = 0.0
     """Other written operations that no output depends on."""
     repeated: FiniteFloat = 0.0
-    """Written operations that compute what another one computes, or the same in each run of a loop."""
+    """Written operations whose result another one computes too, or that are the same in each iteration of a loop."""
     constant: FiniteFloat = 0.0
     """Written operations that depend on no input."""
     run: FiniteFloat | None = None
@@ -162,12 +167,12 @@ class Arithmetic(FactWithFields):
     source: str = ""
     """Program representation in which they were counted."""
     types: dict[str, FiniteFloat] = {}
-    """Floating-point types of its arrays, as `float32`, each with its share of the numbers."""
+    """Share of each floating-point type, such as `float32`, in the numbers of the program's arrays."""
     accuracy_limit: str | None = None
-    """What may keep it from being as exact as its arrays' type: scalars of a narrower type, or a loop or branch that
-    depends on numbers, so that it may stop at a tolerance. Empty if nothing does, None if unknown."""
+    """Why the program may be less exact than its arrays' type: it has scalars of a narrower type, or a loop or branch
+    depends on numbers, so that it may stop at a tolerance. Empty without such a reason, None if unknown."""
     operations_dispatched: Count | None = None
-    """Operations that run one by one, without views; None if anything is compiled."""
+    """Operations that the framework dispatches one by one, without views; None if anything is compiled."""
     bytes_dispatched: Count | None = None
     """Bytes that these operations read and write."""
     operations_recorded: Count = 0
@@ -177,12 +182,13 @@ class Arithmetic(FactWithFields):
 
 
 class ExecutableSize(FactWithFields):
-    """Hold the sizes of what was compiled for a call; None for what its framework does not report."""
+    """Hold sizes of the program that was compiled for a call; None for what the framework does not report."""
 
     kernels_per_call: Count | None = None
     flops_per_call: Count | None = None
     """FLOPs as written, only for programs that are compiled for a target."""
     program_size: Count | None = None
+    """Operations in the program that the compiler gets."""
     aliased_bytes: Count | None = None
     accessed_bytes: Count | None = None
     temporary_bytes: Count | None = None
@@ -224,7 +230,7 @@ class CompiledFor(FactWithFields):
 
 
 class DeviceReading(FactWithFields):
-    """Hold what a device's monitor reports for the launch's steady phase; a field is None if it does not."""
+    """Hold what the device's monitor reports for the launch's steady phase; None for what it does not report."""
 
     source: str
     """Name of the monitor, for people."""
@@ -239,14 +245,14 @@ class DeviceReading(FactWithFields):
 
 
 class Limits(FactWithFields):
-    """Hold the rates that the launch's framework reached: in a large matrix product and a stream triad."""
+    """Hold the device's limits as the launch's framework reached them: in a large matrix product and a stream triad."""
 
     flops_per_second: PositiveFloat
     bytes_per_second: PositiveFloat
 
 
 class WorkingSet(FactWithFields):
-    """Hold the bytes that a call uses, and the device's last-level cache; None if unknown."""
+    """Hold the bytes that a call uses, and the size of the device's last-level cache, None if unknown."""
 
     bytes: Count
     cache_bytes: Count | None = None
@@ -283,13 +289,14 @@ class Synchronisation(FactWithFields):
 
 
 class Replay(FactWithFields):
-    """Compare a block's calls timed and untimed: relative difference of their results; None if nothing is finite."""
+    """Hold relative differences between the results of timed and untimed calls; None if no result is finite."""
 
     calls: Count
+    """Calls of the timed block; the untimed calls are as many."""
     timed: FiniteFloat | None = None
-    """Difference between the block's results and those of untimed calls."""
+    """Difference between the block's results and the results of untimed calls."""
     untimed: FiniteFloat | None = None
-    """Difference between two repetitions of untimed calls."""
+    """Difference between the results of two repetitions of the untimed calls."""
 
 
 class Dependence(FactWithFields):
@@ -298,25 +305,25 @@ class Dependence(FactWithFields):
     captured: list[str] = []
     """Names of arrays that the step uses besides its arguments."""
     units: Count | None = None
-    """Units after which its outputs on them were written; None if they were not."""
+    """Units of work after which the outputs on the other inputs were saved; None if none were saved."""
     unable: str | None = None
     """Why the step was not given other inputs; None if it was."""
     raised: str | None = None
     """Exception that the step raised on the other inputs; None if it raised none."""
     seen: dict[str, Count] | None = None
-    """Operations by name in a block of one call on the original inputs; None if not counted."""
+    """Number of each operation, by name, in a block of one call on the original inputs; None if not counted."""
     dispatched: dict[str, Count] = {}
-    """Operations by name in the first call on other inputs."""
+    """The same for the first call on other inputs."""
     again: list[dict[str, Count]] = []
-    """Operations by name in repeated runs of one call, of two, of three and so on, each from the initial state.
+    """The same for repeated runs of one call, of two calls, of three and so on, each from the initial state.
 
     A slow call is repeated only in a run of two: the first entry is then `dispatched`.
     """
     many: dict[str, Count] = {}
-    """Operations by name in a block of `many_calls` calls: as many as are timed, or a random number."""
+    """The same for a block of `many_calls` calls: as many as are timed, or a random number."""
     many_calls: Count = 0
     exported: list[dict[str, Count]] = []
-    """Operations by name of the export: after one call, then after several."""
+    """The same for the export of the outputs: after one call, then after several."""
     replay: Replay | None = None
 
 
@@ -324,13 +331,13 @@ class FormulaRun(FactWithFields):
     """Describe how the program ran in float64, once and untimed, after its blocks were timed."""
 
     units: Count | None = None
-    """Units after which its outputs were written; None if they were not."""
+    """Units of work after which its outputs were saved; None if none were saved."""
     types: list[str] = []
-    """Types of floating-point numbers in the step."""
+    """Floating-point types in the step."""
     accuracy_limit: str | None = None
-    """What may keep it from being as exact as float64, as `Arithmetic.accuracy_limit` has it."""
+    """Why it may be less exact than float64; see `Arithmetic.accuracy_limit`."""
     unable: str | None = None
-    """Why it did not run; None if it did."""
+    """Why the program did not run in float64; None if it did."""
 
 
 GradMode = Literal["on", "off", "functional"]
@@ -338,7 +345,7 @@ GradMode = Literal["on", "off", "functional"]
 
 
 class Gradients(FactWithFields):
-    """Hold the state of autograd that the workload needs, and the actual one."""
+    """Hold the state of autograd that the workload needs, and its actual state."""
 
     wanted: bool
     """True if the workload declares that its steps compute gradients."""
@@ -366,15 +373,16 @@ class ImportedPackage(FactWithFields):
 
 
 class Idle(FactWithFields):
-    """Hold how long the process computed during its blocks."""
+    """Hold how long the process was busy during its blocks."""
 
     seconds: PositiveFloat
-    """Seconds in which it did not wait for a CPU."""
+    """Seconds of the blocks minus those in which threads waited for a CPU, at least `busy_seconds`."""
     busy_seconds: Annotated[FiniteFloat, Ge(0)]
+    """CPU seconds of the process."""
 
 
 class HostOverDevice(FactWithFields):
-    """Hold a block's seconds by the host's clock over those between the device's events."""
+    """Hold the ratio of a block's seconds by the host's clock to its seconds between two events of the device."""
 
     least: PositiveFloat
     """Smallest ratio of all blocks."""
@@ -388,10 +396,11 @@ ObservedWhole = Annotated[int, Ge(-(2**53)), Le(2**53)]
 Observed = Annotated[
     dict[ObservedName, bool | ObservedWhole | FiniteFloat | ObservedText], Len(0, len(STANDARD) + MAXIMUM_OWN)
 ]
+"""Observations of a launch by name: accelbench's standard ones, and those that the workload adds."""
 
 
 class Facts(Document):
-    """Hold everything that a launch read back: each a value, or the reason why there is none."""
+    """Hold all facts of a launch: each is a value, or the reason why there is none."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -401,7 +410,7 @@ class Facts(Document):
     versions: Fact[dict[str, str]] = NOT_REPORTED
     """Versions of the framework and of libraries, by name."""
     imported: Fact[dict[str, ImportedPackage]] = NOT_REPORTED
-    """NumPy, and the packages of the framework, as they were imported, by module."""
+    """NumPy and the framework's packages, as they were imported, by module."""
     device_settings: Fact[dict[str, str]] = NOT_REPORTED
     """Properties of the device that stay constant during a run."""
     emulated: Fact[str] = NOT_REPORTED
@@ -423,20 +432,20 @@ class Facts(Document):
     cold: Fact[bool] = NOT_REPORTED
     """True if caches were flushed before each block, as the workload requests."""
     setup_function: Fact[str] = NOT_REPORTED
-    """Where the function is that made arguments of the program before anything was timed; empty if there is none."""
+    """Location of the function that made the program's arguments before anything was timed; empty without one."""
     parity_units: Fact[Count] = NOT_REPORTED
     """Units after which the outputs for the parity check were written."""
     output_types: Fact[dict[str, str]] = NOT_REPORTED
     """Type of each exported array as the program returned it, such as `int32`, of at most `MAXIMUM_OUTPUTS` arrays."""
     output_shapes: Fact[dict[str, list[Count]]] = NOT_REPORTED
     changed: Fact[list[str]] = NOT_REPORTED
-    """Names of what a function captures and its calls change, of at most `MAXIMUM_OUTPUTS` tensors."""
+    """Names of tensors that the step captures and its calls have changed, at most `MAXIMUM_OUTPUTS`."""
 
     # The program.
     compile_cache: Fact[CompileCache] = NOT_REPORTED
     executable: Fact[ExecutableSize] = NOT_REPORTED
     compiled: Fact[CompiledFor] = NOT_REPORTED
-    """For a launch that compiles for a target and runs nothing."""
+    """Only of a launch that compiles for a target and runs nothing."""
     operations: Fact[DeclaredOperations] = NOT_REPORTED
     arithmetic: Fact[Arithmetic] = NOT_REPORTED
     recompilations: Fact[Count] = NOT_REPORTED
@@ -444,15 +453,15 @@ class Facts(Document):
     dependence: Fact[Dependence] = NOT_REPORTED
     formula: Fact[FormulaRun] = NOT_REPORTED
     observations: Fact[Observed] = NOT_REPORTED
-    """By name, for a launch that observes and times nothing."""
+    """Only of a launch with protocol `observe`, which times nothing."""
 
     # The device and the machine while blocks were timed.
     device: Fact[Device] = NOT_REPORTED
     clock: Fact[ClockQuality] = NOT_REPORTED
     replanned: Fact[Count] = NOT_REPORTED
-    """Number of times that the plan of the blocks turned out too short."""
+    """Number of plans for the blocks that were dropped because a block took less than half of its planned time."""
     lateness: Fact[Lateness] = NOT_REPORTED
-    """For the protocol `arrivals`."""
+    """Only with protocol `arrivals`."""
     idle: Fact[Idle] = NOT_REPORTED
     throttling: Fact[Throttling] = NOT_REPORTED
     neighbours: Fact[Neighbours] = NOT_REPORTED
@@ -486,7 +495,7 @@ class Facts(Document):
     @model_validator(mode="before")
     @classmethod
     def _fill_missing(cls, reported: Any) -> Any:
-        """Replace each missing fact by an `Unreadable`, and convert names to camelCase."""
+        """Replace each missing fact by an `Unreadable`, and convert names of facts to camelCase."""
         if not isinstance(reported, Mapping):
             return reported  # pydantic refuses it
         facts = {to_camel(name): value for name, value in reported.items() if value is not None}
@@ -513,4 +522,4 @@ PROBE_OF: Mapping[str, Probe] = {
     "limits": "limits",
     "formula": "formula",
 }
-"""Probe that provides the fact."""
+"""Probe that provides each fact."""

@@ -1,4 +1,4 @@
-"""Record one launch: its timings, the facts it read back, how it ended, and the judge's reading of its outputs."""
+"""Record one launch: its timings, its facts, how it ended, and the comparison of its outputs with the reference."""
 
 import sys
 from collections.abc import Mapping
@@ -17,12 +17,13 @@ from accelbench.stats.summary import QUANTITIES, LaunchProtocol, Quantity, quant
 REFERENCE = "reference()"
 """Name of the workload's own reference as the cause of a failed comparison."""
 CANONICAL = "canonical()"
-"""Name of the function that gives outputs the form in which they are compared, as the cause of a failed comparison."""
+"""Name of the workload's function that converts outputs before a comparison, as the cause of a failed comparison."""
 MAXIMUM_SHOWN_RATIO = 1e9
+"""Largest ratio of an error to its tolerance that messages show as a number."""
 MISMATCH = sys.float_info.max
-"""Ratio of an error that no tolerance allows: a wrong name, shape or integer."""
+"""Ratio of an error to its tolerance, for errors that no tolerance allows: a wrong name, shape or integer."""
 BEFORE_ROUNDS = 0
-"""Round of the record of a variant that could not be launched at all."""
+"""Round in the record of a variant that could not be launched at all."""
 
 Activity = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits", "formula"]
 """Work of a launch outside its phases: calling NVML, exporting outputs for the parity check, running other checks."""
@@ -34,7 +35,7 @@ class Block(Document):
     units: Annotated[int, Field(ge=1)]
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     response_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Seconds from a request's scheduled arrival to its end: `seconds` is its service alone. None without arrivals."""
+    """Seconds from a request's scheduled arrival to its end; `seconds` has its service alone. None without requests."""
 
 
 class PhaseRecord(Document):
@@ -46,61 +47,62 @@ class PhaseRecord(Document):
 
 
 class ParityReading(Document):
-    """Hold the comparison of a launch's outputs with the float64 reference, after `units` units."""
+    """Hold the comparison of a launch's outputs with the float64 reference, after `units` units of work."""
 
     units: int
     finite: bool
-    """True without NaN and infinity, except those that the workload declares."""
+    """True if there is no NaN or infinity other than those that the workload declares."""
     worst_ratio: float
-    """Largest error over its tolerance, over all exported arrays; above 1 the comparison failed.
+    """Largest ratio of an error to its tolerance, of all exported arrays; above 1 the comparison failed.
 
     `MISMATCH` if no tolerance allows the error.
     """
     worst_array: str
+    """Name of the array with that ratio."""
     detail: str
-    """Error, tolerance and position, for people."""
+    """Error, tolerance and position in that array, for people."""
     diagnosis: str = ""
-    """What the numbers show about the mistake, and what to do, for people."""
+    """Likely cause of a wrong output, and what to do, for people."""
     reference_frameworks: tuple[str, ...] = ()
     """Frameworks that the reference was computed with."""
     reference_limit: str | None = None
-    """What may keep the reference from being as exact as float64; empty if nothing does, None if unknown."""
+    """Why the reference may be less exact than float64; empty without such a reason, None if unknown."""
     own_program: str = ""
-    """Variant whose own program is the reference, if the workload has none; both then share mistakes."""
+    """Variant whose own program is the reference if the workload has none; the reference then has its mistakes."""
     failed_reference: str = ""
-    """Name of what failed, so that there is nothing to compare with; empty if outputs were compared.
+    """Function or variant whose failure left nothing to compare with; empty if outputs were compared.
 
     It is `reference()`, `canonical()`, or the variant whose own program is the reference. `detail` has the reason.
     """
     canonical: str = ""
-    """Where the function is that gave the outputs the form in which they were compared; empty without such a function.
-    """
+    """Location of the function `canonical`, which converts outputs before they are compared; empty without it."""
     hidden_errors: str = ""
-    """Which errors of single numbers that form hides, for people; empty if it hides none that was tried."""
+    """Errors of single numbers that `canonical` hides, for people; empty if it hides none of those that were tried."""
     compared: bool = True
-    """False if right and wrong look the same: no number is finite, or the right outputs equal the initial ones."""
+    """False if the comparison cannot detect wrong outputs: no number is finite, or the right outputs are the initial
+    state."""
     counts_units: bool = True
-    """False if half as many units give the same outputs."""
+    """False if half as many units of work give the same outputs."""
     off: int = 0
     """Number of elements outside of their tolerance."""
     elements: int = 0
     """Number of elements that were compared."""
     sees_in_half: float | None = None
-    """Smallest relative error that is detected in half of the elements; 1 or more detects nothing."""
+    """Smallest relative error that the comparison detects in half of the elements; at 1 or more it detects nothing."""
     sees_in_most: float | None = None
     """The same for nine tenths of the elements."""
     less_exact: bool = False
-    """True if the only errors beyond their tolerance are few, and no larger than a rounding of the largest output."""
+    """True if errors beyond their tolerance are few, and at most as large as the largest output's rounding error."""
     worst_scales: float = 0.0
-    """Largest error of a float in scales: in units of the error that rounding makes there."""
+    """Largest error of a floating-point number, as a multiple of the number's rounding error."""
     formula: "ParityReading | None" = None
-    """Comparison of the outputs in float64 with the float64 reference; None if there are none."""
+    """Comparison of the program's own outputs in float64 with the reference; None if it did not run in float64."""
     unseen: "UnseenReading | None" = None
-    """Comparison of the outputs on inputs that the program was not built from; None if there are none."""
+    """Comparison of the outputs on inputs that the program was not built from; None without such outputs."""
 
     def describe_error(self) -> str:
         """Describe a failed comparison: its worst error, and how many outputs are outside of their tolerance."""
-        if self.worst_ratio >= MISMATCH:  # no tolerance allows it, such as a wrong shape, so no number describes it
+        if self.worst_ratio >= MISMATCH:  # such as a wrong shape, which no number describes
             return self.detail
         is_huge = self.worst_ratio > MAXIMUM_SHOWN_RATIO
         times = "more than a billion" if is_huge else figures.prose(self.worst_ratio)
@@ -109,7 +111,7 @@ class ParityReading(Document):
 
 
 class UnseenReading(Document):
-    """Hold the comparison of outputs on inputs that the program was not built from."""
+    """Hold the comparison of the outputs on inputs that the program was not built from."""
 
     reading: ParityReading
     changes: bool
@@ -131,7 +133,7 @@ class WarmProbe(Document):
 
 
 class LaunchRecord(Document):
-    """Record one complete launch of one variant, as the log's `launch` lines carry it."""
+    """Record one complete launch of one variant, as the `launch` lines of the log do."""
 
     variant: str
     round: int
@@ -149,20 +151,21 @@ class LaunchRecord(Document):
     parity: ParityReading | None = None
     """None if its outputs were not compared."""
     warm: WarmProbe | None = None
+    """None if no new process used its compile caches."""
     unfinished: Unfinished | None = None
     unchecked: Mapping[Probe, str] = {}
-    """Accelbench's own probes that gave no answer, with the reason; the variant is not to blame."""
+    """Reason for each of accelbench's own probes that gave no answer; the variant is not to blame."""
     ended_by: Probe | None = None
     """Probe that hung or crashed and ended the process; a completed measurement still counts."""
     probe_seconds: float = 0.0
-    """Part of the wall seconds that successful probes took."""
+    """Part of `wall_seconds` that successful probes took."""
 
     @property
     def protocol(self) -> LaunchProtocol:
-        """Return the reported protocol: `steady` if none was reported, `observe` if it was invalid."""
+        """Return the reported protocol; `steady` if none was reported, `observe` if the report was invalid."""
         protocol = self.facts.protocol
         if isinstance(protocol, Unreadable):
-            # No times are compared in the protocol `observe`, so that an invalid report leads to no verdict on them.
+            # An invalid report must not lead to a verdict: with protocol `observe`, no times are compared.
             return "observe" if protocol.reported else "steady"
         return protocol
 
@@ -182,19 +185,19 @@ class LaunchRecord(Document):
         return seconds_per_unit(self._timed(), quantity or quantities[0])
 
     def seconds_of_blocks(self) -> list[float]:
-        """Return the seconds per unit of each block: of a request, those of its response."""
+        """Return the seconds per unit of each block; for a request, its response time."""
         return [seconds / units for units, seconds in self._timed()]
 
     def _timed(self) -> list[tuple[int, float]]:
-        """Return the units and the compared seconds of each block: of a request, those of its response."""
+        """Return the units and the seconds of each block; for a request, its response time."""
         if self.protocol != "arrivals":
             return [(block.units, block.seconds) for block in self.blocks]
         return [(block.units, block.response_seconds) for block in self.blocks if block.response_seconds is not None]
 
     def service_seconds(self, percent: int = 50) -> float | None:
-        """Return the quantile at `percent` of the seconds that requests were served, without their wait in a queue.
+        """Return the quantile at `percent` of the requests' service times, without their wait in the queue.
 
-        In other protocols nothing waits: these are then the launch's seconds, whatever `percent` is.
+        With another protocol than `arrivals`, nothing waits: return the launch's seconds per unit, whatever `percent`.
         """
         if self.protocol != "arrivals":
             return self.seconds()
