@@ -42,13 +42,13 @@ def find(name: str) -> Framework:
 
 
 def name_of(use: str) -> str:
-    """Return the name of a variant's or a program's framework: `jax` for `jax/jit`, `jax_scan/jit` and `jax2`.
+    """Return the name of the framework of a variant or of a program: `jax` for `jax/jit`, `jax_scan/jit` and `jax2`.
 
-    If no framework fits, return the text before the slash unchanged.
+    If the framework is unknown, return the text before the slash unchanged.
     """
     program = use.partition("/")[0]
     fitting_names = [name for name in names() if re.fullmatch(rf"{re.escape(name)}([_0-9]\w*)?", program)]
-    # The name of one framework can begin with that of another one: the longest fits best.
+    # If the name of one framework begins with the name of another one, both fit: the longer name is right.
     return max(fitting_names, key=len, default=program)
 
 

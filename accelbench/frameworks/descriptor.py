@@ -20,7 +20,7 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def unsupported(self, platform: str) -> str:  # noqa: ARG002 - a subclass may read it
-        """Return which option the platform of that name does not support, and why; empty, the default, if none."""
+        """Return which option the platform does not support, and why; empty (the default) if it supports all."""
         return ""
 
 
@@ -32,7 +32,7 @@ class Mode:
     """One sentence for users who choose a mode."""
     options: type[Options] = Options
     compiles_in_first_call: bool = False
-    """False: the program is compiled before its first call, or not at all."""
+    """True if the first call compiles the program; False if it is compiled before, or not at all."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Framework:
     platforms: tuple[str, ...] = ("cpu",)
     """Supported platforms, by the framework's own names."""
     oldest: str = ""
-    """The oldest release that the adapter works with; empty if it is not known."""
+    """The oldest release that the adapter works with; empty if unknown."""
     extra: str = ""
     """accelbench's extra that installs the framework.
 
@@ -60,9 +60,9 @@ class Framework:
     own: frozenset[str] = frozenset()
     """Packages that a launch of another framework must not import."""
     returns_dataclasses: bool = True
-    """False if a call can return a dataclass only after its type was registered with the framework."""
+    """False if a program can return a dataclass only after the dataclass was registered with the framework."""
     caches: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables with the paths of compile caches, each with the name of the cache's folder in a launch."""
+    """Name of each compile cache's folder in a launch, by the environment variable for the folder's path."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Other environment variables for launches."""
 
@@ -80,7 +80,7 @@ class Framework:
         return platform
 
     def why_too_old(self, version: str) -> str:
-        """Return why a release of the framework, such as `0.6.2`, cannot be measured; empty if it is not too old."""
+        """Return why a release of the framework, such as `0.6.2`, is too old to be measured; empty if it is not."""
         if not self.oldest or _release(version) >= _release(self.oldest):
             return ""
         return f"it has {self.title} {version}, and accelbench measures {self.title} from {self.oldest}"
@@ -105,6 +105,6 @@ def install_message(package: str, extra: str) -> str:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """Return the numbers with which a version begins: (2, 10, 0) for `2.10.0+cu130`."""
+    """Return the leading numbers of a version: (2, 10, 0) for `2.10.0+cu130`."""
     numbers = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, numbers[0].split("."))) if numbers else ()

@@ -7,12 +7,13 @@ from pydantic import Field
 from accelbench.frameworks.descriptor import Framework, Mode, Options
 
 CUDA = "cuda"
-"""PyTorch's name of NVIDIA's GPUs, and accelbench's name of the platform."""
+"""Platform of NVIDIA's GPUs, in accelbench and in PyTorch."""
 ROCM = "rocm"
+"""Platform of AMD's GPUs, in accelbench; PyTorch calls them `cuda` too."""
 
 
 class EagerOptions(Options):
-    """Set PyTorch's backends."""
+    """Options of PyTorch without torch.compile."""
 
     cudnn_benchmark: bool = Field(
         default=False,
@@ -21,14 +22,14 @@ class EagerOptions(Options):
     )
 
     def unsupported(self, platform: str) -> str:
-        """Return why the platform has no cuDNN to choose convolutions; empty if it has, or is not asked for."""
+        """Return why the platform does not support `cudnn_benchmark`; empty if it does, or if the option is not set."""
         if self.cudnn_benchmark and platform not in (CUDA, ROCM):
             return f"cudnn_benchmark is a setting of a GPU's convolutions; platform {platform} has none: leave it out"
         return ""
 
 
 class CompileOptions(EagerOptions):
-    """Pass options to torch.compile, by its own names."""
+    """Options of torch.compile, with PyTorch's names, besides those of eager PyTorch."""
 
     mode: Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"] = Field(
         default="default",

@@ -1,4 +1,4 @@
-"""Describe the processors."""
+"""Describe the CPU."""
 
 from accelbench.platforms.descriptor import MEBIBYTE, Platform
 

@@ -27,13 +27,13 @@ class Platform:
     files: tuple[str, ...] = ()
     """Files of which at least one exists if the driver is loaded; empty if no file shows this."""
     backends: Mapping[str, str] = field(default_factory=dict)
-    """The platform's name in each framework that does not list it in `Framework.platforms`."""
+    """The platform's name in each framework that does not have it in `Framework.platforms`, by the framework's name."""
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Unsupported precisions, each with the reason."""
     default_arithmetic: Literal["float32", "tf32"] = "float32"
-    """The least exact arithmetic in which a framework multiplies float32 arrays by default."""
+    """The least exact arithmetic in which any framework multiplies float32 arrays by default."""
     caches: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables with the paths of the driver's compile caches, each with the name of the cache's folder."""
+    """Name of the folder of each of the driver's compile caches, by the environment variable for the folder's path."""
     largest_product: int = 8192
     """Maximum number of rows of the matrix products that measure the device's limits."""
     triad_bytes: int = 1024 * MEBIBYTE

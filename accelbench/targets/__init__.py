@@ -23,13 +23,14 @@ from accelbench.problem import describe_unknown
 CHIPS = Path(__file__).with_name("chips.yaml")
 MAXIMUM_DEVICES = 1024
 GPU_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, MAXIMUM_DEVICES)
+"""Numbers of GPUs for which there is a target of each kind of GPU."""
 EXTRAS: Mapping[str, str] = {"cuda": "targets-gpu", "tpu": "targets-tpu"}
-"""Extras of accelbench that install a platform's compiler."""
+"""Extra of accelbench that installs the compiler, by platform."""
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "cuda": ("jax-cuda13-plugin", "jax-cuda13-pjrt", "nvidia-cuda-nvcc", "nvidia-nvvm"),
     "tpu": ("libtpu",),
 }
-"""Distributions that contain a platform's compiler."""
+"""Python distribution packages that contain the compiler, by platform."""
 
 
 class UnknownTargetError(LookupError):
@@ -37,11 +38,11 @@ class UnknownTargetError(LookupError):
 
 
 class UnevenMeshError(ValueError):
-    """Report axes whose product is not the number of devices; the message suggests what to change."""
+    """Report mesh axes whose sizes do not multiply to the number of devices; the message suggests what to change."""
 
 
 class Specification(Document):
-    """Hold the properties of a GPU that XLA's compiler reads from the driver if the GPU is present."""
+    """Hold the properties of a GPU that XLA's compiler would otherwise read from the GPU's driver."""
 
     name: str
     major: int
@@ -70,7 +71,7 @@ class Chip(Document):
     links: str = ""
     """Description of the connections between chips."""
     source: str = Field(min_length=1)
-    """Document that these figures are from."""
+    """Documents with these figures."""
     specification: Specification | None = None
     slices: dict[int, str] = {}
     """Topology of each TPU slice, by the number in its name."""
@@ -109,7 +110,7 @@ class Target:
 
     @property
     def missing_message(self) -> str:
-        """Return which packages of the compiler to install because they are missing, and how; empty if none is."""
+        """Return which packages of the compiler are missing, and how to install them; empty if none is missing."""
         missing_packages = [name for name in NEEDS.get(self.platform, ()) if not _is_installed(name)]
         if not missing_packages:
             return ""
@@ -119,7 +120,7 @@ class Target:
 
 @functools.cache
 def chips() -> Mapping[str, Chip]:
-    """Return the kinds of devices that `chips.yaml` describes, by name."""
+    """Return the kinds of device that `chips.yaml` describes, by name."""
     entries = yaml.safe_load(CHIPS.read_text(encoding="utf-8"))
     return {name: Chip.model_validate({"name": name, **entry}) for name, entry in entries.items()}
 
@@ -141,7 +142,7 @@ def find(name: str) -> Target:
 def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
     """Return the size of each axis of a device mesh, so that the product of the sizes is `devices`.
 
-    `axes` has the wanted sizes; a size of 0 takes what the others leave: 8 devices and the axes
+    `axes` has the requested sizes; a size of 0 means all remaining devices: 8 devices and the axes
     `{"data": 0, "model": 2}` give `{"data": 4, "model": 2}`. On a single device all sizes are 1. Raises UnevenMeshError
     if the sizes do not fit.
     """
