@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 Data = Mapping[str, Any]
 Solution = Callable[[Any, Data], Any]
-"""(weights, data by name) -> the result, in a framework's arrays."""
+"""Function (weights, data by name) -> result, on arrays of one framework."""
 
 TASKS = 4
 """Tasks of meta-learning; each has data of its own."""
 RATE = 0.1
-"""Step of the gradient descent within a task."""
+"""Learning rate of the gradient descent within a task."""
 SAMPLES = 16
-"""Samples by which a variational objective is estimated."""
+"""Number of samples that estimate a variational objective."""
 LEVELS = 8
 """Rounded weights are multiples of 1 / LEVELS."""
 
 
 @dataclass(frozen=True)
 class Functions:
-    """Hold what `jax` and `torch.func` both have: functions that differentiate or batch a function, and a few more."""
+    """Hold a framework's functions that solutions are composed of, by the names that JAX and PyTorch share."""
 
     grad: Callable[..., Any]
     vmap: Callable[..., Any]
@@ -42,7 +42,7 @@ class Problem(Protocol):
     """Draw a problem's weights and data, and solve it in four ways."""
 
     def draw(self, rng: "Generator", examples: int, width: int) -> tuple[Array, NamedArrays]:
-        """Draw the weights, by which the problem is differentiated, and the data."""
+        """Draw the weights, with respect to which gradients are computed, and the data."""
         ...
 
     def closed_form(self, weights: Array, data: NamedArrays) -> Array:
@@ -50,7 +50,7 @@ class Problem(Protocol):
         ...
 
     def cost(self, examples: int, width: int) -> tuple[float, float]:
-        """Return the closed form's operations, without those on vectors of (width,), and how many numbers move."""
+        """Count the closed form's operations, except on vectors of (width,), and the numbers read and written."""
         ...
 
     def compose(self, f: Functions) -> Solution:
@@ -66,17 +66,18 @@ class MetaLearning:
     """Differentiate the loss on new data after a step of gradient descent, averaged over tasks: MAML (Finn 2017)."""
 
     def draw(self, rng: "Generator", examples: int, width: int) -> tuple[Array, NamedArrays]:
-        """Draw weights (width,) and, for each task, x (examples, width) and y (examples,), to adapt and to test."""
+        """Draw weights (width,), and x (examples, width) and y (examples,) for each task, to adapt to and to test."""
         x_adapt, x_test = rng.standard_normal((2, TASKS, examples, width))
         y_adapt, y_test = rng.standard_normal((2, TASKS, examples))
         weights = rng.standard_normal(width) / width**0.5
         return weights, {"x_adapt": x_adapt, "y_adapt": y_adapt, "x_test": x_test, "y_test": y_test}
 
     def closed_form(self, weights: Array, data: NamedArrays) -> Array:
-        """Return the mean over tasks of (1 - rate H) g, with H the Hessian before and g the gradient after the step."""
+        """Return the mean over tasks of (I - RATE H) g: H is the Hessian before the step, g the gradient after it."""
         import numpy as np
 
         def gradient(w: Array, x: Array, y: Array) -> Array:
+            """Return the gradient of the mean squared error of x @ w."""
             error: Array = x @ w - y
             return 2 / len(y) * x.T @ error
 
@@ -89,7 +90,7 @@ class MetaLearning:
         return result
 
     def cost(self, examples: int, width: int) -> tuple[float, float]:
-        """Count, for each task, two gradients and a product with the Hessian: two products of x with a vector each."""
+        """Count two gradients and a product with the Hessian for each task; each is two products of x and a vector."""
         return 12.0 * TASKS * examples * width, 2.0 * TASKS * examples * (width + 1) + 2 * width
 
     def compose(self, f: Functions) -> Solution:
@@ -103,7 +104,7 @@ class MetaLearning:
         return lambda weights, data: gradients(weights, *_of_tasks(data)).mean(0)
 
     def by_autograd(self, weights: Any, data: Data) -> Any:
-        """Keep the graph of the gradient, so that the next backward pass goes through it; loop over tasks."""
+        """Loop over tasks; because of create_graph=True, the second backward pass differentiates the first gradient."""
         import torch
 
         found = []
@@ -116,9 +117,9 @@ class MetaLearning:
 
 
 class Fisher:
-    """Compute the Fisher information of a logistic regression: the mean of g g', g the gradient of the log-likelihood.
+    """Compute the Fisher information of a logistic regression: the mean of g g' for gradients g of the log-likelihood.
 
-    The mean is over the data's x and over both labels with the model's own probabilities.
+    The mean is over all x of the data and over both labels, weighted by the probabilities that the model predicts.
     """
 
     def draw(self, rng: "Generator", examples: int, width: int) -> tuple[Array, NamedArrays]:
@@ -126,7 +127,7 @@ class Fisher:
         return rng.standard_normal(width) / width**0.5, {"x": rng.standard_normal((examples, width))}
 
     def closed_form(self, weights: Array, data: NamedArrays) -> Array:
-        """Return X' diag(p (1 - p)) X / n."""
+        """Return X' diag(p (1 - p)) X / n, where p has the n predicted probabilities."""
         import numpy as np
 
         x = data["x"]
@@ -135,7 +136,7 @@ class Fisher:
         return information
 
     def cost(self, examples: int, width: int) -> tuple[float, float]:
-        """Count the product of x with the weights, the scaled x, and its product with x."""
+        """Count the product of x with the weights, the scaling of x, and the product of x' with the scaled x."""
         return examples * width * (3.0 + 2.0 * width), examples * width + width + width**2
 
     def compose(self, f: Functions) -> Solution:
@@ -149,6 +150,7 @@ class Fisher:
         def fisher(weights: Any, data: Data) -> Any:
             x = data["x"]
             p = f.sigmoid(x @ weights)
+            # Gradients of all examples for the label 1, and for the label 0.
             of_one, of_zero = gradients(weights, x, 1.0), gradients(weights, x, 0.0)
             return (of_one.T @ (p[:, None] * of_one) + of_zero.T @ ((1 - p)[:, None] * of_zero)) / len(x)
 
@@ -182,16 +184,17 @@ class Variational:
         return weights, {"y": y, "noise": rng.standard_normal((SAMPLES, width))}
 
     def closed_form(self, weights: Array, data: NamedArrays) -> Array:
-        """Return the gradients by mean and log s, with z = mean + s noise: those of log p(y, z) by z, by the chain."""
+        """Return the gradients with respect to mean and log s, by the chain rule through z = mean + s * noise."""
         import numpy as np
 
         y, noise = data["y"], data["noise"]
         mean, s = weights[0], np.exp(weights[1])
-        by_z = y.sum(0) - (len(y) + 1) * (mean + s * noise)  # (SAMPLES, width)
+        by_z = y.sum(0) - (len(y) + 1) * (mean + s * noise)  # gradient of log p(y, z), (SAMPLES, width)
+        # The 1 is the gradient of the entropy of q.
         return np.stack([by_z.mean(0), (by_z * s * noise).mean(0) + 1]) / len(y)
 
     def cost(self, examples: int, width: int) -> tuple[float, float]:
-        """Count the sum of y, and for each sample's number z, the gradient by it, and two means."""
+        """Count the sum of y, and eight operations for each number of a sample: z, its gradient, and two means."""
         return width * (examples + 8.0 * SAMPLES), width * (examples + SAMPLES + 4)
 
     def compose(self, f: Functions) -> Solution:
@@ -206,7 +209,7 @@ class Variational:
         return lambda weights, data: f.grad(bound)(weights, data["noise"], data["y"])
 
     def by_autograd(self, weights: Any, data: Data) -> Any:
-        """Return the gradient of the mean over the samples by one backward pass; the samples are the first axis."""
+        """Use one backward pass for the mean over all samples, which are the first axis of z."""
         import torch
 
         y, log_s = data["y"], weights[1]
@@ -216,7 +219,7 @@ class Variational:
 
 
 class StraightThrough:
-    """Differentiate a least squares of rounded weights as if rounding were the identity (Bengio 2013)."""
+    """Differentiate the mean squared error of rounded weights as if rounding were the identity (Bengio 2013)."""
 
     def draw(self, rng: "Generator", examples: int, width: int) -> tuple[Array, NamedArrays]:
         """Draw weights (width,), x (examples, width) and y (examples,)."""
@@ -224,7 +227,7 @@ class StraightThrough:
         return rng.standard_normal(width), data
 
     def closed_form(self, weights: Array, data: NamedArrays) -> Array:
-        """Return the gradient of the least squares at the rounded weights."""
+        """Return the gradient of the mean squared error at the rounded weights."""
         x, y = data["x"], data["y"]
         rounded: Array = (LEVELS * weights).round() / LEVELS
         gradient: Array = 2 / len(y) * x.T @ (x @ rounded - y)
@@ -235,7 +238,7 @@ class StraightThrough:
         return 4.0 * examples * width + examples, examples * (width + 1.0) + 2 * width
 
     def compose(self, f: Functions) -> Solution:
-        """Use stop_gradient on what rounding adds."""
+        """Add the rounding error to the weights under stop_gradient, so that it has no gradient."""
 
         def loss(w: Any, x: Any, y: Any) -> Any:
             rounded = w + f.stop_gradient(f.round(LEVELS * w) / LEVELS - w)
@@ -261,7 +264,7 @@ class StraightThrough:
 
 
 class BatchedJacobian:
-    """Compute the Jacobian of tanh(W x) by x, for each x."""
+    """Compute the Jacobian of tanh(W x) with respect to x, for each x."""
 
     def draw(self, rng: "Generator", examples: int, width: int) -> tuple[Array, NamedArrays]:
         """Draw W (width, width) and x (examples, width)."""
@@ -309,14 +312,14 @@ def _squared_error(w: Any, x: Any, y: Any) -> Any:
 
 
 def _of_tasks(data: Data) -> tuple[Any, Any, Any, Any]:
-    """Return the data of meta-learning, each with an axis of tasks: x and y to adapt to, x and y to test with."""
+    """Return the arrays of meta-learning, whose first axis is the task: x and y to adapt, x and y to test."""
     return data["x_adapt"], data["y_adapt"], data["x_test"], data["y_test"]
 
 
 def _evidence_lower_bound(weights: Any, deviation: Any, y: Any) -> Any:
-    """Return the bound for one sample z = mean + deviation, up to a constant, in any framework.
+    """Return the bound for one sample z = mean + deviation, up to a constant, divided by len(y), in any framework.
 
-    It is log p(y | z) + log p(z) plus the entropy of q, which is log s.
+    The bound is log p(y | z) + log p(z) plus the entropy of q, which is log s.
     """
     z = weights[0] + deviation
     return (weights[1].sum() - ((y - z) ** 2).sum() / 2 - (z**2).sum() / 2) / len(y)

@@ -36,8 +36,8 @@ MESH_AXES: Mapping[str, tuple[str | None, ...]] = {
     "gain2": ("fsdp",),
 }
 """Mesh axes by which one layer's weights are divided, one name for each dimension. tensor divides heads, hidden units
-and words (Shoeybi and others 2019); fsdp divides what is left of a weight, which is gathered where it is used
-(Rajbhandari and others 2020; Zhao and others 2023)."""
+and words (Shoeybi and others 2019); fsdp divides another dimension, whose parts are gathered when the weight is
+used (Rajbhandari and others 2020; Zhao and others 2023)."""
 
 
 class Sizes(Protocol):

@@ -18,7 +18,9 @@ from accelbench.workloads import _decoder as decoder
 from accelbench.workloads import _transformer as transformer
 
 BATCH = ("data", "fsdp")
+"""Mesh axes that divide the batch."""
 SCALES = ("gain", "gain1", "gain2")
+"""Weights of layer normalisations."""
 
 
 class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here

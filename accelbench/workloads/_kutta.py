@@ -7,13 +7,13 @@ from accelbench.picture import Panel, Picture
 from accelbench.workload import Array, NamedArrays
 
 EXACT_STEPS = 8192
-"""Steps of the solution with which one by adaptive steps is compared."""
+"""Steps of the solution that is taken as exact when the error of adaptive steps is computed."""
 VectorField = Callable[[Any], Any]
 """Maps z (batch, 2) to dz/dt."""
 
 
 def pendulum(xp: Any, z: Any) -> Any:
-    """Return the rates of change of angle and speed, the last axis of z: the speed, and -sin(angle).
+    """Return dz/dt of pendulums, where the last axis of z is (angle, speed): (speed, -sin(angle)).
 
     `xp` is the module of the framework's functions: numpy, jax.numpy or torch.
     """
@@ -21,7 +21,7 @@ def pendulum(xp: Any, z: Any) -> Any:
 
 
 def path(field: VectorField, z: Array, h: float, steps: int) -> Array:
-    """Return z before and after each of `steps` steps of size h, (steps + 1, batch, 2), in NumPy."""
+    """Return z at the start and after each of `steps` steps of size h, as (steps + 1, batch, 2), in NumPy."""
     import numpy as np
 
     states = [z]
@@ -31,7 +31,10 @@ def path(field: VectorField, z: Array, h: float, steps: int) -> Array:
 
 
 def errors(start: Array, end: Array, time: float) -> dict[str, str]:
-    """Return the largest error of pendulums at `time`, against many steps, and the change of their energy."""
+    """Return the largest error of `end`, the pendulums at `time`, and the largest change of energy since `start`.
+
+    The error is the difference from a solution with `EXACT_STEPS` steps. Both numbers are texts of two digits.
+    """
     import numpy as np
 
     exact = solve(lambda z: pendulum(np, z), start, time / EXACT_STEPS, EXACT_STEPS)
@@ -42,7 +45,7 @@ def errors(start: Array, end: Array, time: float) -> dict[str, str]:
 
 
 def energy(z: Array) -> Array:
-    """Return the energy of each pendulum (batch,): kinetic and potential, 0 at rest."""
+    """Return the energy of each pendulum (batch,), kinetic and potential; 0 if it hangs at rest."""
     import numpy as np
 
     total: Array = z[..., 1] ** 2 / 2 + 1 - np.cos(z[..., 0])
@@ -57,10 +60,14 @@ def solve(field: VectorField, z: Any, h: float, steps: int) -> Any:
 
 
 def convergence(z: Array, time: float, counts: list[int]) -> Array:
-    """Return the largest error of a pendulum at `time` for each number of steps, against many more steps."""
+    """Return the largest error of the pendulums at `time` for each number of steps in `counts`.
+
+    The error is the difference from a solution with eight times as many steps as the last number.
+    """
     import numpy as np
 
     def end(steps: int) -> Array:
+        """Return z at `time`, after that many steps."""
         solution: Array = solve(lambda z: pendulum(np, z), z, time / steps, steps)
         return solution
 
@@ -69,7 +76,7 @@ def convergence(z: Array, time: float, counts: list[int]) -> Array:
 
 
 def step(field: VectorField, z: Any, h: float) -> Any:
-    """Make a step of size h by Kutta's 3/8 rule, of fourth order (Kutta 1901)."""
+    """Return z after a step of size h by Kutta's 3/8 rule, which is of fourth order (Kutta 1901)."""
     k1 = field(z)
     k2 = field(z + h / 3 * k1)
     k3 = field(z + h * (k2 - k1 / 3))
@@ -78,7 +85,7 @@ def step(field: VectorField, z: Any, h: float) -> Any:
 
 
 def vector_field(xp: Any, weights: Any) -> VectorField:
-    """Return the network with these weights, or the pendulum if they are None."""
+    """Return the network with these weights or, if `weights` is None, the pendulum, as a function from z to dz/dt."""
     if weights is None:
         return lambda z: pendulum(xp, z)
     return lambda z: xp.tanh(z @ weights["w1"] + weights["b1"]) @ weights["w2"] + weights["b2"]
@@ -111,7 +118,10 @@ def diffrax_solver() -> Any:
 
 
 def gradients(weights: NamedArrays, batch: NamedArrays, h: float, steps: int) -> dict[str, Array]:
-    """Return the gradients of the mean squared error of the solution's end, by the chain rule step by step."""
+    """Return the gradient of each weight, by the chain rule in NumPy; the loss is the mean squared error of the last z.
+
+    A name `d_x` stands for the gradient of the loss with respect to x.
+    """
     import numpy as np
 
     field = vector_field(np, weights)
@@ -119,7 +129,7 @@ def gradients(weights: NamedArrays, batch: NamedArrays, h: float, steps: int) ->
     sums = {name: np.zeros_like(array) for name, array in weights.items()}
 
     def back(z: Array, d_rate: Array) -> Array:
-        """Pass the gradient of the field's value at z on to z, and add to the gradients of the weights."""
+        """Add to the weights' gradients, and return the gradient with respect to z; `d_rate` is that of field(z)."""
         hidden = np.tanh(z @ weights["w1"] + weights["b1"])
         d_hidden = d_rate @ weights["w2"].T * (1 - hidden**2)
         sums["w2"] += hidden.T @ d_rate
@@ -131,6 +141,7 @@ def gradients(weights: NamedArrays, batch: NamedArrays, h: float, steps: int) ->
 
     d_z = 2 * (states[-1] - batch["targets"]) / batch["targets"].size
     for z in reversed(states[:-1]):
+        # A step evaluates the field at z, z2, z3 and z4, as in `step`; each evaluation has a gradient.
         k1 = field(z)
         z2 = z + h / 3 * k1
         k2 = field(z2)
@@ -145,12 +156,12 @@ def gradients(weights: NamedArrays, batch: NamedArrays, h: float, steps: int) ->
 
 
 def picture(z: Array, time: float, steps: int) -> Picture:
-    """Draw pendulums from z on in the plane of angle and speed, and the error for fewer and more steps."""
+    """Draw pendulums that start at z in the plane of angle and speed, and the error for fewer and more steps."""
     import numpy as np
 
     paths = path(lambda z: pendulum(np, z), z, time / steps, steps)
     largest = convergence(z, time, counts := [32, 64, 128, 256, 512])
-    theory = largest[-1] * (counts[-1] / np.array(counts)) ** 4
+    theory = largest[-1] * (counts[-1] / np.array(counts)) ** 4  # the rule is of fourth order
     return Picture(
         caption="Pendulums in the plane of angle and speed; and the error, which falls with the fourth power of h.",
         panels=(

@@ -1,4 +1,4 @@
-"""Compile a program's step for a variant of its own, or leave it as it is written."""
+"""Compile a program's step, or leave it as written, for variants whose step accelbench must not compile."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from accelbench.workload import Program
 
 
 def as_written(program: Program) -> Program:
-    """Return the program with its step called as it is written, which compiles nothing or only parts of itself."""
+    """Return the program with its step unchanged; the step may compile parts of itself."""
     return replace(program, placed=True)
 
 
@@ -18,7 +18,7 @@ def jitted(program: Program) -> Program:
 
 
 def compiled_as_one_graph(program: Program) -> Program:
-    """Return the program with its step under torch.compile, which raises an error if it cannot make one graph of it."""
+    """Return the program with its step under torch.compile, which raises an error if the step needs several graphs."""
     import torch
 
     return replace(program, step=torch.compile(program.step, fullgraph=True), placed=True)

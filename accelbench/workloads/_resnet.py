@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 COLOURS = 3
 EPSILON = 1e-5
 MOMENTUM = 0.9
-"""Of the optimizer, and of the running statistics of batch normalisation."""
+"""Momentum of the optimizer, and of the running statistics of batch normalisation."""
 EXPANSION = 4
-"""Channels after a block, in channels of its 3 x 3 convolution."""
+"""Ratio of a block's output channels to the channels of its 3 x 3 convolution."""
 BLOCKS = {14: (1, 1, 1, 1), 26: (2, 2, 2, 2), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
-"""Blocks of each of the four stages, by the number of layers with weights."""
+"""Number of blocks in each of the four stages, by the network's number of layers with weights."""
 POOL, POOL_STRIDE = 3, 2
+"""Rows and columns of a window of max pooling, and of pixels from one window to the next."""
 Backward = Callable[[Array], Array]
-"""Function from the gradient with respect to the output to that of the input; it stores those of the weights."""
+"""Function from the gradient with respect to an output to the gradient with respect to the input.
+
+It stores the gradients with respect to weights.
+"""
 
 
 class Sizes(Protocol):
@@ -49,7 +53,7 @@ class Sizes(Protocol):
 
 @dataclass(frozen=True)
 class Convolution:
-    """Describe a convolution without bias, which batch normalisation follows; padding keeps the size at stride 1."""
+    """Describe a convolution without bias, before batch normalisation. At stride 1, padding keeps the image's size."""
 
     name: str
     inputs: int
@@ -60,7 +64,7 @@ class Convolution:
 
     @property
     def padding(self) -> int:
-        """Return the rows of zeros on each side of an image."""
+        """Return the number of rows of zeros on each side of an image."""
         return (self.taps - 1) // 2
 
 
@@ -74,7 +78,7 @@ def stem(sizes: Sizes) -> Convolution:
 
 
 def blocks(sizes: Sizes) -> Iterator[Block]:
-    """Yield the blocks of all stages; each stage has half the rows and twice the channels of the one before."""
+    """Yield the blocks of all stages; each stage has half the rows and twice the channels of the previous stage."""
     channels, number = sizes.width, 0
     for stage, count in enumerate(BLOCKS[sizes.depth]):
         for index in range(count):
@@ -97,16 +101,16 @@ def convolutions(sizes: Sizes) -> list[Convolution]:
 
 
 def features(sizes: Sizes) -> int:
-    """Return the number of inputs of the linear layer."""
+    """Return the number of inputs of the linear layer: the channels after the last block."""
     last_stage = len(BLOCKS[sizes.depth]) - 1
     return int(sizes.width * 2**last_stage * EXPANSION)
 
 
 def draw_weights(sizes: Sizes, rng: "Generator") -> dict[str, Array]:
-    """Draw kernels, `.gain` and `.bias` of the normalisation after each, and the linear layer `head`."""
+    """Draw each convolution's kernel, with `.gain` and `.bias` of its normalisation, and the linear layer `head`."""
     weights = {}
     for conv in convolutions(sizes):
-        # He and others 2015, for relu, by the number of outputs, as torchvision does.
+        # Standard deviation before a relu, by fan-out, as in torchvision (He and others 2015).
         scale = math.sqrt(2 / (conv.taps**2 * conv.outputs))
         weights[conv.name] = scale * rng.standard_normal((conv.taps, conv.taps, conv.inputs, conv.outputs))
         weights[f"{conv.name}.gain"] = 1 + 0.1 * rng.standard_normal(conv.outputs)
@@ -120,7 +124,7 @@ def draw_weights(sizes: Sizes, rng: "Generator") -> dict[str, Array]:
 def train(
     weights: NamedArrays, batch: NamedArrays, sizes: Sizes, learning_rate: float, steps: int
 ) -> tuple[dict[str, Array], Array]:
-    """Train by SGD with momentum; return the weights and the last loss."""
+    """Train on the same batch by SGD with momentum for `steps` steps; return the weights and the last loss."""
     import numpy as np
 
     trained = dict(weights)
@@ -135,7 +139,10 @@ def train(
 
 
 def _loss_and_gradients(weights: NamedArrays, batch: NamedArrays, sizes: Sizes) -> tuple[Array, dict[str, Array]]:
-    """Return the mean cross-entropy, and its gradients with respect to all weights, by name."""
+    """Return the mean cross-entropy, and its gradients with respect to all weights, by name.
+
+    A name `d_x` stands for the gradient of the loss with respect to x.
+    """
     gradients: dict[str, Array] = {}
     x, backward_stem = _convolve_and_normalise(batch["images"], weights, stem(sizes), gradients, relu=True)
     x, backward_pool = _max_pool(x)
@@ -156,7 +163,10 @@ def _loss_and_gradients(weights: NamedArrays, batch: NamedArrays, sizes: Sizes) 
 
 
 def _apply_block(x: Array, w: NamedArrays, block: Block, gradients: dict[str, Array]) -> tuple[Array, Backward]:
-    """Apply the three convolutions of a block, and add its input, or the shortcut's output, before the last relu."""
+    """Apply a block's three convolutions, and add x, or the shortcut's output, before the last relu.
+
+    Return the output, and a function that stores gradients with respect to weights in `gradients`.
+    """
     y, backward_reduce = _convolve_and_normalise(x, w, block["reduce"], gradients, relu=True)
     y, backward_spatial = _convolve_and_normalise(y, w, block["spatial"], gradients, relu=True)
     y, backward_expand = _convolve_and_normalise(y, w, block["expand"], gradients, relu=False)
@@ -176,7 +186,10 @@ def _apply_block(x: Array, w: NamedArrays, block: Block, gradients: dict[str, Ar
 def _convolve_and_normalise(
     x: Array, weights: NamedArrays, conv: Convolution, gradients: dict[str, Array], *, relu: bool
 ) -> tuple[Array, Backward]:
-    """Apply a convolution, batch normalisation over the batch's own statistics and, if asked, relu."""
+    """Apply a convolution, batch normalisation by the batch's own statistics and, if `relu`, relu.
+
+    Return the output, and a function that stores gradients with respect to weights in `gradients`.
+    """
     import numpy as np
 
     kernel, gain = weights[conv.name], weights[f"{conv.name}.gain"]
@@ -193,16 +206,17 @@ def _convolve_and_normalise(
         gradients[f"{conv.name}.gain"] = (d_normalised * unit).sum(pixels)
         gradients[f"{conv.name}.bias"] = d_normalised.sum(pixels)
         d_unit = d_normalised * gain
-        # Shifting or scaling a channel leaves `unit` as it is.
+        # Shifting or scaling a channel does not change `unit`, so the gradient has no such part.
         d_convolved = scale * (d_unit - d_unit.mean(pixels) - unit * (d_unit * unit).mean(pixels))
         gradients[conv.name] = np.tensordot(windows, d_convolved, (pixels, pixels)).transpose(1, 2, 0, 3)
         if conv.name == "stem":
-            return np.asanyarray(d_convolved)  # nobody reads it: images have no gradient
+            return np.asanyarray(d_convolved)  # not used: images need no gradient
         spread = d_convolved
-        if conv.stride > 1:  # zeros where no output pixel was
+        if conv.stride > 1:  # put zeros between the pixels, where the stride skipped pixels
             rows, columns = ((np.arange(size) % conv.stride == 0) for size in x.shape[1:3])
             spread = d_convolved.repeat(conv.stride, 1)[:, : x.shape[1]].repeat(conv.stride, 2)[:, :, : x.shape[2]]
             spread = spread * (rows[:, None] & columns)[None, :, :, None]
+        # The gradient of the input is a convolution with the mirrored kernel.
         mirrored = kernel[::-1, ::-1].transpose(3, 0, 1, 2)
         return np.asanyarray(np.tensordot(_windows(spread, conv.taps, 1), mirrored, 3))
 
@@ -210,7 +224,10 @@ def _convolve_and_normalise(
 
 
 def _windows(x: Array, taps: int, stride: int, padding: float = 0.0) -> Array:
-    """Return the pixels under the kernel for each output pixel: (batch, rows, columns, channels, taps, taps)."""
+    """Return the pixels under the kernel for each output pixel: (batch, rows, columns, channels, taps, taps).
+
+    Pixels outside the image are `padding`.
+    """
     import numpy as np
 
     margin = (taps - 1) // 2
@@ -220,7 +237,7 @@ def _windows(x: Array, taps: int, stride: int, padding: float = 0.0) -> Array:
 
 
 def _max_pool(x: Array) -> tuple[Array, Backward]:
-    """Return the maximum of the 3 x 3 pixels around every second pixel."""
+    """Return the maximum of the 3 x 3 pixels around every second pixel, and the function for the gradient."""
     import numpy as np
 
     windows = _windows(x, POOL, POOL_STRIDE, -math.inf)
@@ -229,11 +246,12 @@ def _max_pool(x: Array) -> tuple[Array, Backward]:
     def backward(d_out: Array) -> Array:
         margin, (rows, columns) = POOL // 2, pooled.shape[1:3]
         d_padded = np.zeros((len(x), x.shape[1] + 2 * margin, x.shape[2] + 2 * margin, x.shape[3]))
-        given = np.zeros(pooled.shape, bool)  # the first of several maxima gets the gradient
+        given = np.zeros(pooled.shape, bool)  # True if a maximum has its gradient: of equal maxima, the first gets it
         for row in range(POOL):
             for column in range(POOL):
                 is_maximum = (windows[..., row, column] == pooled) & ~given
                 given |= is_maximum
+                # The input pixels at this place of all windows.
                 reached = slice(row, row + POOL_STRIDE * rows, POOL_STRIDE)
                 d_padded[:, reached, column : column + POOL_STRIDE * columns : POOL_STRIDE] += d_out * is_maximum
         return d_padded[:, margin:-margin, margin:-margin]
@@ -242,7 +260,10 @@ def _max_pool(x: Array) -> tuple[Array, Backward]:
 
 
 def tree(sizes: Sizes, leaf: Callable[[Convolution], Any], head: Any) -> dict[str, Any]:
-    """Return what `leaf` makes of each convolution in the shape of the frameworks' models: stem, blocks and head."""
+    """Return a tree like the frameworks' models, with `leaf(convolution)` in place of each convolution.
+
+    `head` takes the place of the linear layer.
+    """
     of_blocks = {
         index: {name: leaf(convolution) for name, convolution in block.items()}
         for index, block in enumerate(blocks(sizes))

@@ -76,19 +76,21 @@ class Training:
         self._sizes = sizes
         abstract = nnx.eval_shape(lambda: ResNet(sizes, dtype))
         self._graph, self._weights, self._statistics = nnx.split(abstract, nnx.Param, nnx.BatchStat)
-        # The statistics of narrow types are float32, as flax creates them; those of float64 are not.
+        # Running statistics are float32, as flax creates them, unless weights are float64.
         self._statistics_type = jnp.promote_types(dtype, jnp.float32)
         self._optimizer = optax.sgd(learning_rate, momentum=resnet.MOMENTUM)
 
     def state(self, arrays: NamedArrays, put: Callable[[Any], Any]) -> Any:
-        """Return the initial state from `arrays`, named as `draw_weights` names them."""
+        """Return the initial state from weights, named as in `draw_weights`; `put` places them on the device."""
         weights = put(dict(arrays))
 
         def layer(conv: resnet.Convolution) -> dict[str, Any]:
+            """Return the weights of a unit, by the names in flax."""
             gain, bias = weights[f"{conv.name}.gain"], weights[f"{conv.name}.bias"]
             return {"convolution": {"kernel": weights[conv.name]}, "normalisation": {"scale": gain, "bias": bias}}
 
         def statistics(conv: resnet.Convolution) -> dict[str, Any]:
+            """Return the initial running statistics of a unit."""
             shape = (conv.outputs,)
             mean, variance = jnp.zeros(shape, self._statistics_type), jnp.ones(shape, self._statistics_type)
             return {"normalisation": {"mean": mean, "var": variance}}
@@ -96,7 +98,7 @@ class Training:
         head = {"kernel": weights["head"], "bias": weights["head.bias"]}
         nnx.replace_by_pure_dict(self._weights, resnet.tree(self._sizes, layer, head))
         of_statistics = resnet.tree(self._sizes, statistics, None)
-        del of_statistics["head"]  # it has none
+        del of_statistics["head"]  # a linear layer has no statistics
         nnx.replace_by_pure_dict(self._statistics, of_statistics)
         return self._weights, self._statistics, self._optimizer.init(self._weights)
 
@@ -106,7 +108,7 @@ class Training:
 
         def loss_of(weights: Any) -> tuple[Any, Any]:
             """Return the mean cross-entropy, and the running statistics after the forward pass."""
-            model = nnx.merge(self._graph, weights, statistics, copy=True)  # of variables that it may change
+            model = nnx.merge(self._graph, weights, statistics, copy=True)  # the forward pass changes the copy
             logits = model(batch["images"])
             loss = optax.softmax_cross_entropy_with_integer_labels(logits, batch["labels"]).mean()
             return loss, nnx.state(model, nnx.BatchStat)

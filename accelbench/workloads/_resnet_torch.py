@@ -63,7 +63,7 @@ class ResNet(nn.Module):  # type: ignore[misc]
 
 
 def build(sizes: resnet.Sizes, arrays: NamedArrays, put: Callable[[Any], Any]) -> ResNet:
-    """Build the network with `arrays` as weights, named as `draw_weights` names them; `put` places them."""
+    """Build the network with `arrays` as weights, named as in `draw_weights`; `put` places them on the device."""
     weights = put(dict(arrays))
     # The device `meta` draws no random weights: they would be overwritten.
     with torch.device("meta"):
@@ -98,5 +98,5 @@ def weights_by_name(model: ResNet) -> dict[str, Any]:
 def _units(model: ResNet) -> list[tuple[Unit, str]]:
     """Return the network's units, each with the name of its weights."""
     named = [(module, name) for name, module in model.named_modules() if isinstance(module, Unit)]
-    # `blocks.3.reduce` is `block3.reduce` among the weights.
+    # The weights of the module `blocks.3.reduce` are called `block3.reduce`.
     return [(module, name.replace("blocks.", "block")) for module, name in named]

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 Vjp = Callable[[Array], tuple[Array, dict[str, Array]]]
-"""Function from the gradient with respect to the output to those with respect to the input and to each weight."""
+"""Maps the gradient with respect to the output to the gradients with respect to the input and to each weight."""
 EPSILON = 1e-6
+"""Added to the variance in layer normalisation."""
 HIDDEN_RATIO = 4
 """Width of the perceptron's hidden layer, in block widths."""
 

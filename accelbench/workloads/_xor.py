@@ -7,6 +7,7 @@ from typing import Any
 from accelbench.workload import Arrays, Tools
 
 SAMPLES = [([0.0, 0.0], 0.0), ([0.0, 1.0], 1.0), ([1.0, 0.0], 1.0), ([1.0, 1.0], 0.0)]
+"""Inputs and target of each sample."""
 LAYERS = [(2, 2), (2, 1)]
 """(in, out) of each layer; each layer is a sigmoid of an affine map."""
 

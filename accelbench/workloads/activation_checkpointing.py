@@ -12,18 +12,18 @@ from accelbench.workloads import _deep_network as network
 from accelbench.workloads import _training as training
 
 UNFUSED = {"xla_disable_hlo_passes": "fusion"}
-"""Options of XLA for CPUs. On GPUs and TPUs, other passes fuse, so they change nothing there."""
+"""Options that turn off XLA's fusion on CPUs. On GPUs and TPUs other passes fuse, so the options have no effect."""
 
 
 class ActivationCheckpointing(network.DeepNetwork):
     """Train a network of tanh layers (width x width) by gradient descent, with activations kept or recomputed.
 
-    Row 58 of the claims: gradient checkpointing is there "out of the box" in torch.utils.checkpoint; jax.checkpoint is
+    Row 58 of the claims: PyTorch has gradient checkpointing "out of the box", torch.utils.checkpoint; jax.checkpoint is
     its counterpart. Both divide the layers into segments, keep the input of each segment, and recompute the rest in the
     backward pass, which trades time for memory (Chen and others 2016). All variants compute the same numbers. In an
     unrolled loop, jax.checkpoint marks the recomputation so that it is not merged with the forward pass; XLA for CPUs
-    drops the mark and merges both, whatever the policy. In the body of a scan they are two loops, which XLA keeps
-    apart.
+    drops the mark and merges both, whatever the policy. In a scan, forward pass and recomputation are two loops, which
+    XLA does not merge.
     """
 
     name = "activation-checkpointing"

@@ -1,4 +1,4 @@
-"""Observe by which argument a gradient is taken: by the network's weights, or by the data, to attack the network."""
+"""Observe with respect to which argument a gradient is computed: the weights or, to attack the network, the data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -16,17 +16,18 @@ TOLERANCE = 1e-3
 """Maximum error of a right gradient, as a share of its largest number."""
 
 Gradient = Callable[[Any, Any, Any], Any]
-"""(w, x, y) -> a gradient of the loss."""
+"""Function (w, x, y) -> a gradient of the loss."""
 
 
 class AdversarialGradient(Workload):
-    """Differentiate the loss of a small network by its inputs; an attack adds the signs of that gradient to them.
+    """Differentiate a network's loss with respect to its inputs; an attack adds the gradient's signs to the inputs.
 
     Row 44 of the claims: "Want gradients w.r.t. data for adversarial examples? Pass argnums=1. Forget that and you'll
-    get a cryptic error about 'differentiated w.r.t. a non-differentiable argument.'" Whoever forgets it with weights as
-    the first argument gets no error, but their gradient. JAX raises an error if the first argument has integers, such
-    as labels. PyTorch differentiates by what requires a gradient, and raises an error if nothing does. The loss is the
-    mean square of tanh(x w) - y, with labels y of -1, 0 and 1.
+    get a cryptic error about 'differentiated w.r.t. a non-differentiable argument.'" If the weights are the first
+    argument, forgetting it is no error: the result is the gradient with respect to the weights. JAX raises an error if
+    the first argument has integers, such as labels. PyTorch differentiates with respect to tensors that require a
+    gradient, and raises an error if none does. The loss is the mean square of tanh(x w) - y, with labels y of -1, 0 and
+    1.
     """
 
     name = "adversarial-gradient"
@@ -84,13 +85,13 @@ class AdversarialGradient(Workload):
         return placed.jitted(_program(arrays, tools, lambda w, x, y: gradient(y, w, x)))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Let the data require a gradient, and use torch.autograd.grad."""
+        """Call requires_grad_() on the data, and use torch.autograd.grad."""
         del parameters
         return _program(arrays, tools, lambda w, x, y: _by_autograd(w, x.detach().requires_grad_(), y))
 
     @variant("pytorch/forgotten")
     def forgotten(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.autograd.grad of data that require no gradient."""
+        """Use torch.autograd.grad with respect to data that do not require a gradient, which is an error."""
         del parameters
         return placed.as_written(_program(arrays, tools, _by_autograd))
 
@@ -117,14 +118,14 @@ def _loss(tanh: Callable[[Any], Any], w: Any, x: Any, y: Any) -> Any:
 
 
 def _by_autograd(w: Any, x: Any, y: Any) -> Any:
-    """Return the gradient by x; raise RuntimeError if x requires none."""
+    """Return the gradient with respect to x; raise RuntimeError if x does not require a gradient."""
     import torch
 
     return torch.autograd.grad(_loss(torch.tanh, w, x, y), x)[0]
 
 
 def gradients_by_hand(w: Array, x: Array, y: Array) -> dict[str, Array]:
-    """Return the gradients of the loss by the data and by the weights, in NumPy."""
+    """Return the gradients of the loss with respect to the data and to the weights, in NumPy."""
     import numpy as np
 
     outputs = np.tanh(x @ w)
@@ -136,7 +137,7 @@ def _program(arrays: Arrays, tools: Tools, gradient: Gradient) -> Program:
     """Return a program that calls `gradient` with the weights and each batch."""
 
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
-        """Compare what each call returned with the gradients by hand; a call that raised has returned None."""
+        """Name the gradient that each call returned, `data` or `weights`; None for a call that failed."""
         right = [gradients_by_hand(arrays.state["w"], **batch) for batch in arrays.batches]
         return {"gradientOf": [None if out is None else _name(out, by) for out, by in zip(outs, right, strict=True)]}
 

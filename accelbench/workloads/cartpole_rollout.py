@@ -1,4 +1,4 @@
-"""Measure a reinforcement-learning environment: many cart-poles at once, which start anew when a pole falls."""
+"""Measure a reinforcement-learning environment: many cart-poles at once, each of which restarts when its pole falls."""
 
 import math
 from dataclasses import replace
@@ -23,24 +23,25 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 GRAVITY, CART, POLE, HALF_LENGTH, FORCE, DT = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
-"""m/s^2; masses in kg; half the pole's length in m; N; s: those of Gymnasium's CartPole-v1."""
+"""Constants of Gymnasium's CartPole-v1: gravity in m/s^2, masses in kg, half the pole's length in m, the force of a
+push in N, the time step in s."""
 MAXIMUM_X, MAXIMUM_ANGLE = 2.4, math.radians(12)
-"""An episode ends where the cart or the pole is beyond, in m and in radians."""
+"""Limits of the cart's position in m and the pole's angle in radians; beyond one of them, an episode ends."""
 MARGIN = 1e-4
 """Least distance from these limits, in m or radians: a rounding error must not decide when an episode ends."""
 ATTEMPTS = 100
-"""How often actions are drawn anew that come closer; a few are always enough."""
+"""How many times actions are drawn again, at most, if they come closer to a limit; a few are always enough."""
 DRAWN, MAXIMUM_DRAWN_STEPS = 5, 2**20
-"""Environments in a picture, and the most steps of all environments that a report computes for it."""
+"""Environments in a picture, and the largest number of steps, of all environments together, that it may need."""
 
 
 class CartpoleRollout(Workload):
-    """Push `environments` carts with poles left or right by `steps` given actions, by Euler's method.
+    """Push carts with poles left or right, by given actions; each of `steps` steps is one of Euler's method.
 
     Row 51 of the claims: vectorised environments are "exceptionally efficient". The equations are those of Barto,
     Sutton and Anderson (1983) as Gymnasium's CartPole-v1 has them, with its constants and limits. If a cart or a pole
-    is beyond them, the next state is a new start. Actions are data, drawn at random, because a policy would be another
-    computation. The numbers of ended episodes are compared too. One unit is a step of all environments.
+    is beyond its limit, the next state is a new start. Actions are data, drawn at random, because a policy would be
+    another computation. The numbers of ended episodes are compared too. One unit is a step of all environments.
     """
 
     name = "cartpole-rollout"
@@ -58,6 +59,7 @@ class CartpoleRollout(Workload):
         start = rng.uniform(-0.05, 0.05, (parameters.environments, 4))
         actions, starts = rng.choice((-1.0, 1.0), shape), rng.uniform(-0.05, 0.05, (*shape, 4))
         for _ in range(ATTEMPTS):
+            # Draw the actions again of environments that come close to a limit.
             close = _come_close(start, actions, starts)
             if not close.any():
                 break
@@ -93,7 +95,7 @@ class CartpoleRollout(Workload):
         for batch in arrays.batches:
             states.append(_advance(np, states[-1], batch))
         time, drawn = DT * np.arange(parameters.steps + 1), range(min(DRAWN, parameters.environments))
-        paths = np.stack([state["state"] for state in states])
+        paths = np.stack([state["state"] for state in states])  # (steps + 1, environments, 4)
         return Picture(
             caption=(
                 f"A pole that falls beyond {math.degrees(MAXIMUM_ANGLE):.0f} degrees starts anew, with its cart; in "
@@ -107,6 +109,7 @@ class CartpoleRollout(Workload):
                     curves={f"{index + 1}": (time, scale * paths[:, index, column]) for index in drawn},
                     legend=False,
                 )
+                # Column 2 of a state is the pole's angle, column 0 is the cart's position.
                 for what, label, column, scale in (
                     ("poles", "angle in degrees", 2, math.degrees(1)),
                     ("carts", "position in m", 0, 1.0),
@@ -155,10 +158,11 @@ class CartpoleRollout(Workload):
 
     @variant("numpy/one-by-one")
     def one_by_one(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Step each environment by itself in Python, as with Gymnasium's CartPole; an action at a time."""
+        """Make a step of one environment after another in Python, as with Gymnasium's CartPole."""
         import numpy as np
 
         def advance(state: Any, batch: Any) -> dict[str, Any]:
+            """Make a step of each environment, in a Python loop."""
             rows = zip(state["state"], state["episodes"], batch["actions"], batch["starts"], strict=True)
             stepped = [
                 _advance(np, {"state": s, "episodes": episodes}, {"actions": action, "starts": start})
@@ -175,6 +179,7 @@ def accelerations(xp: Any, state: Any, force: Any) -> tuple[Any, Any]:
     `xp` is the module of the framework's functions; the last axis of `state` has position, speed, angle, angular speed.
     """
     sine, cosine = xp.sin(state[..., 2]), xp.cos(state[..., 2])
+    # The acceleration is `push` less the part that the pole takes.
     push = (force + POLE * HALF_LENGTH * state[..., 3] * state[..., 3] * sine) / (CART + POLE)
     angular = (GRAVITY * sine - cosine * push) / (HALF_LENGTH * (4.0 / 3.0 - POLE * cosine * cosine / (CART + POLE)))
     return push - POLE * HALF_LENGTH * angular * cosine / (CART + POLE), angular
@@ -188,7 +193,7 @@ def _euler(xp: Any, state: Any, actions: Any) -> Any:
 
 
 def _advance(xp: Any, state: Any, batch: Any) -> dict[str, Any]:
-    """Make a step of all environments; those beyond a limit start anew, and have ended one more episode."""
+    """Return the next states and numbers of ended episodes; environments that pass a limit restart."""
     moved = _euler(xp, state["state"], batch["actions"])
     ended = (xp.abs(moved[..., 0]) > MAXIMUM_X) | (xp.abs(moved[..., 2]) > MAXIMUM_ANGLE)
     return {

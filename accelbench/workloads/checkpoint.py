@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 EXAMPLES = 32
+"""Examples of the observed training."""
 RATE = 0.1
+"""Adam's step size."""
 
 
 class Checkpoint(Workload):
     """Train least squares by Adam, with the training's state passing through a file.
 
     Rows 55 and 56 of the claims: in JAX "just save (params, opt_state) and you can resume exactly where you left off";
-    whoever forgets opt_state, or forgets to return it, finds that "your optimizer resets". orbax is compared with
-    torch.save and torch.distributed.checkpoint. The timed step saves parameters and both moments to a new directory and
-    loads them. The observation runs a training that passes through a checkpoint before every call but the first, next
-    to one that does not. The libraries promise different things: orbax compresses and syncs to disk, torch.save does
+    if opt_state is not saved, or not returned by the step, "your optimizer resets". orbax is compared with torch.save
+    and torch.distributed.checkpoint. With `asks: time`, a step saves parameters and both moments to a new directory and
+    loads them. `asks: resume` observes two trainings: one is saved and loaded before every call but the first, the
+    other never. The libraries promise different things: orbax compresses and syncs to disk, torch.save does
     neither, and torch.distributed.checkpoint syncs to disk.
     """
 

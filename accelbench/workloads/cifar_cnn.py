@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 COLOURS, CLASSES, TAPS = 3, 10, 3
+"""Colours of an image, classes of images, and rows and columns of a kernel."""
 NAMES = ("weights1", "biases1", "weights2", "biases2", "weights3", "biases3")
+"""Names of the weights and biases, from the first layer to the last."""
 
 
 class CifarCnn(Workload):

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class ComposedGradients(Workload):
-    """Compute what articles name as reasons for composing transformations; each problem has a closed form.
+    """Solve problems that articles name as reasons to compose transformations; each has a closed form.
 
     Row 45 of the claims: for "Fisher information matrices, or Bayesian inference with variational objectives", JAX's
-    transformations "compose beautifully"; so for meta-learning, straight-through estimators and batched Jacobians. No
-    article says how much faster. torch.func has the same transformations; `pytorch/autograd` does without, by
-    create_graph=True, torch.autograd.Function and loops. The problems are small: their times are mostly those of
-    dispatching operations.
+    transformations "compose beautifully"; the same is said of meta-learning, straight-through estimators and batched
+    Jacobians. No article states a speedup. torch.func has the same transformations; `pytorch/autograd` uses
+    create_graph=True, torch.autograd.Function and loops instead. The problems are so small that most of their time is
+    spent on dispatching operations.
     """
 
     name = "composed-gradients"
@@ -59,13 +59,13 @@ class ComposedGradients(Workload):
         return Arrays(state={"weights": weights}, batches=(data,))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Use the problem's closed form in NumPy; all steps give the same."""
+        """Use the problem's closed form in NumPy; all steps give the same result."""
         del units
         problem = composed.PROBLEMS[parameters.problem]
         return {"result": problem.closed_form(arrays.state["weights"], arrays.batches[0])}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the closed form; weights and data are read once, and the result is written."""
+        """Count the operations of the closed form; weights and data are read once, and the result is written."""
         flops, moved = composed.PROBLEMS[parameters.problem].cost(parameters.examples, parameters.width)
         return Cost(flops=float(flops), bytes=float(moved * float_bytes))
 
@@ -94,7 +94,7 @@ class ComposedGradients(Workload):
 
 
 def jax_functions() -> composed.Functions:
-    """Return JAX's functions by the names that it shares with PyTorch."""
+    """Return JAX's functions that solutions are composed of."""
     import jax
     import jax.numpy as jnp
 
@@ -112,7 +112,7 @@ def jax_functions() -> composed.Functions:
 
 
 def torch_functions() -> composed.Functions:
-    """Return PyTorch's functions by the names that it shares with JAX."""
+    """Return PyTorch's functions that solutions are composed of."""
     import torch
     from torch import func
 

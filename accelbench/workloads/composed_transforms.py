@@ -1,4 +1,4 @@
-"""Observe whether a gradient of a gradient and a batch of gradients are right, in each framework's spellings."""
+"""Observe whether a gradient of a gradient and a batch of gradients are right, as each framework composes them."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 POINTS = (2.0, -1.0, 0.0, 0.5)
 
 Derivatives = Callable[[Any], Any]
-"""x (4,) -> the first and the second derivative at each x, (2, 4)."""
+"""Function from x (4,) to the first and the second derivative at each x, (2, 4)."""
 
 
 class ComposedTransforms(Workload):
     """Differentiate f(x) = x^2 + 3x once and twice at 2, -1, 0 and 0.5: f' is 2x + 3, f'' is 2.
 
     Row 42 of the claims: jit(vmap(grad(f))) and jit(grad(grad(f))) are "just function composition", while in PyTorch
-    "combining gradients, batching, and compilation requires careful setup". So torch.func composes the same functions,
-    also under torch.compile, which must make one graph of them. Compilers replace the derivatives of a polynomial by
-    constants, so nothing is timed: `per-example-gradients` and `hessian` time such compositions.
+    "combining gradients, batching, and compilation requires careful setup". Here torch.func composes the same
+    functions, also under torch.compile, which must compile them as one graph. Compilers replace the derivatives of a
+    polynomial by constants, so nothing is timed: `per-example-gradients` and `hessian` time such compositions.
     """
 
     name = "composed-transforms"
@@ -60,7 +60,7 @@ class ComposedTransforms(Workload):
 
     @variant("pytorch/compile")
     def compile(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        """Compose torch.func.grad and torch.func.vmap, compiled as one graph: several are an error."""
+        """Compose torch.func.grad and torch.func.vmap, compiled as one graph; a graph break is an error."""
         del parameters
         import torch
 
@@ -104,6 +104,6 @@ def _program(arrays: Arrays, tools: Tools, derivatives: Derivatives, *, placed: 
 
 
 def _observe(outs: Sequence[Any]) -> dict[str, Any]:
-    """Return the derivatives of the only call; without any if it raised."""
+    """Return the derivatives from the only call; a list of None for each if the call failed."""
     first, second = ([None], [None]) if outs[0] is None else outs[0]
     return {"first": first, "second": second}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 HandOver = Callable[[Any], Any]
-"""(array of the other framework) -> array of the launch's own framework."""
+"""Function from an array of the other framework to an array of the launch's own framework."""
 
 
 class Dlpack(Workload):
@@ -30,8 +30,8 @@ class Dlpack(Workload):
     jax.dlpack.to_dlpack() and torch.from_dlpack()". With shared memory, handing over takes as long for a gigabyte as
     for a kilobyte; `asks: time` compares it with a copy through NumPy. `asks: sharing` observes one call each for
     floats, bfloat16, integers and booleans, and from PyTorch also for a transposed matrix, for an address that is no
-    multiple of 64, and for a tensor that requires a gradient. Then PyTorch fills its tensor with zeros. On a GPU, JAX
-    reserves its share of the memory in these launches too.
+    multiple of 64, and for a tensor that requires a gradient. Then PyTorch fills its tensor with zeros, which JAX sees
+    if the memory is shared. On a GPU, JAX reserves its share of the memory in these launches too.
     """
 
     name = "dlpack"
@@ -133,7 +133,7 @@ def _to_jax(parameters: Dlpack.Parameters, arrays: Arrays, tools: Tools, hand_ov
     ]
 
     def step(state: Any, tensor: Any) -> tuple[Any, str]:
-        """Hand the tensor over, fill it with zeros, and describe what JAX has got."""
+        """Hand the tensor over, fill the tensor with zeros, and describe JAX's array."""
         array = hand_over(tensor)
         is_shared = array.unsafe_buffer_pointer() == tensor.data_ptr()
         dtype = str(array.dtype)
@@ -186,16 +186,16 @@ def _timed(source: Any, hand_over: HandOver) -> Program:
 
 
 def _observed(x: Any, kinds: Sequence[Any], step: Any) -> Program:
-    """Return a program whose calls hand over the arrays in `kinds`; they are on the device of its state x."""
+    """Return a program that hands over one array of `kinds` in each call; its state x shows the launch's device."""
     return Program(state=x, step=step, batches=kinds, placed=True, observe=_observe)
 
 
 def _describe(*, shared: bool, dtype: str, zeros_seen: bool) -> str:
-    """Describe what handing over an array gave in one text, for `_observe`."""
+    """Return what was observed in a call as one text, which `_observe` splits."""
     return " ".join(("same" if shared else "copied", dtype, "seen" if zeros_seen else "unseen"))
 
 
 def _observe(outs: Sequence[str | None]) -> Mapping[str, Any]:
-    """Return the parts of each call's description; None for a call that raised."""
+    """Return the parts of each call's description; None for a call that failed."""
     parts = [out.split() if out else (None, None, None) for out in outs]
     return dict(zip(("memory", "types", "zeros"), map(list, zip(*parts, strict=True)), strict=True))

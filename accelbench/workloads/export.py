@@ -1,4 +1,4 @@
-"""Measure an exported program: how long it takes to write and read, and whether it runs as the live one does."""
+"""Measure an exported program: how long it takes to write and read, and whether it runs like the live program."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,23 +24,24 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 ROUNDING = 1e-3
-"""Largest difference of two results, between -1 and 1, that counts as rounding."""
+"""Largest difference of two results that counts as rounding; results are between -1 and 1."""
 PLATFORMS = ("cpu", "cuda", "tpu")
-"""Platforms that one file of jax.export may be for."""
+"""Platforms on which a file of jax.export can be loaded and run."""
 
 Call = Callable[[Any, Any], Any]
-"""(x, weights) -> the next x."""
+"""Function (x, weights) -> next x."""
 ThroughFile = Callable[[Any, Any, Path], Call]
-"""(x, weights, path) -> the program that was exported for such arrays, written to the path and read from there."""
+"""Function (x, weights, path) that exports the program for such arrays to a file, and returns the loaded program."""
 
 
 class Export(Workload):
-    """Compute x <- tanh(x W + b) for `layers` layers, by a program that went through a file.
+    """Compute x <- tanh(x W + b) for `layers` layers, by a program that was exported to a file and loaded.
 
-    Row 83 of the claims: deploying an exported program. `asks: run` compares the loaded program with the live one;
-    `asks: file` times the way through the file: a step exports, writes, reads, compiles and runs. `asks: same` times
-    nothing, and observes whether both give the same bits, and what a file is good for. Weights are arguments in both
-    frameworks, so that a file has none: torch.export would put a module's own into its file, jax.export would not.
+    Row 83 of the claims: deploying an exported program. `asks: run` times calls of the loaded program and of the live
+    one, which was not exported; with `asks: file`, a timed step exports, writes, reads, compiles and runs. `asks: same`
+    times nothing, and observes whether both give the same bits, and for which shapes and platforms a file can be used.
+    Weights are arguments in both frameworks, so that no file has them: torch.export would save the weights of a module,
+    jax.export would not.
     """
 
     name = "export"
@@ -97,25 +98,25 @@ class Export(Workload):
         return Cost(flops=p.layers * layer, bytes=float(weights + 2 * p.batch * p.width) * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Run the live program."""
+        """Run the live program, which is not exported."""
         import jax.numpy as jnp
 
         return _live_program(parameters, arrays, tools, _network(jnp.tanh, parameters.layers))
 
     @variant("jax/export")
     def exported_by_jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use jax.export, and call what was loaded under jax.jit."""
+        """Use jax.export, and call the loaded program under jax.jit."""
         import jax
 
         return _jax_program(parameters, arrays, tools, jax.jit)
 
     @variant("jax/export-call")
     def called_without_jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use jax.export, and call what was loaded without jax.jit."""
+        """Use jax.export, and call the loaded program without jax.jit."""
         return _jax_program(parameters, arrays, tools, lambda call: call)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Run the live program."""
+        """Run the live program, which is not exported."""
         import torch
 
         return _live_program(parameters, arrays, tools, _network(torch.tanh, parameters.layers))
@@ -126,6 +127,7 @@ class Export(Workload):
         import torch
 
         def through_file(x: Any, weights: Any, path: Path) -> Call:
+            """Export the network to a file, and load it."""
             file = path.with_suffix(".pt2")
             torch.export.save(_exported_program(parameters, x, weights), file)
             call: Call = torch.export.load(file).module()
@@ -137,9 +139,10 @@ class Export(Workload):
     def compiled_ahead_of_time(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use AOTInductor, which compiles the exported program into a shared library."""
         import torch
-        from torch import _inductor as inductor  # so its documentation has it
+        from torch import _inductor as inductor  # PyTorch's documentation imports it so
 
         def through_file(x: Any, weights: Any, path: Path) -> Call:
+            """Compile the network into a package, and load it."""
             file = str(path.with_suffix(".pt2"))
             inductor.aoti_compile_and_package(_exported_program(parameters, x, weights), package_path=file)
             call: Call = inductor.aoti_load_package(file)
@@ -181,7 +184,7 @@ def _exported_program(parameters: Export.Parameters, x: Any, weights: Any) -> An
 def _jax_program(
     parameters: Export.Parameters, arrays: Arrays, tools: Tools, compile_call: Callable[[Call], Call]
 ) -> Program:
-    """Return a program for JAX whose network goes through a file; `compile_call` compiles what was loaded."""
+    """Return a program for JAX whose network is exported and loaded; `compile_call` compiles the loaded network."""
     import jax
     import jax.numpy as jnp
     from jax import export
@@ -189,6 +192,7 @@ def _jax_program(
     live = jax.jit(_network(jnp.tanh, parameters.layers))
 
     def through_file(x: Any, weights: Any, path: Path) -> Call:
+        """Export the network for any number of rows to a file, and load it."""
         (rows,) = export.symbolic_shape("rows")
         shapes = (jax.ShapeDtypeStruct((rows, x.shape[1]), x.dtype), jax.eval_shape(lambda weights: weights, weights))
         path.write_bytes(export.export(live, platforms=PLATFORMS)(*shapes).serialize())
@@ -198,7 +202,7 @@ def _jax_program(
 
 
 def _live_program(parameters: Export.Parameters, arrays: Arrays, tools: Tools, live: Call) -> Program:
-    """Return a program that runs the network without a file; raises ValueError if there is nothing to compare it in."""
+    """Return a program that runs the network without a file; raises ValueError unless `parameters.asks` is `run`."""
     if parameters.asks != "run":
         raise ValueError("this variant writes no file: leave it out, or set asks: run")
     return Program(
@@ -217,7 +221,7 @@ def _program(
     through_file: ThroughFile,
     platforms: Sequence[str],
 ) -> Program:
-    """Return the program that `parameters.asks` names; `live` is the network without a file."""
+    """Return the program for `parameters.asks`; `live` is the network that was not exported."""
     import numpy as np
 
     program = replace(_live_program(parameters.model_copy(update={"asks": "run"}), arrays, tools, live), placed=True)
@@ -229,23 +233,25 @@ def _program(
     if parameters.asks == "file":
 
         def round_trip(x: Any, weights: Any) -> tuple[Any, None]:
+            """Export the network to a file, load it and return the next x."""
             with TemporaryDirectory() as directory:
                 return through_file(x, weights, Path(directory, "program"))(x, weights), None
 
         return replace(program, step=round_trip)
 
     def compare(x: Any, weights: Any) -> tuple[Any, Any]:
-        """Return the next x, and a record of what the file and the loaded program are."""
+        """Return the next x, the size of the file, and how the loaded program's results differ from the live one's."""
         with TemporaryDirectory() as directory:
             loaded = through_file(x, weights, Path(directory, "program"))
             size = sum(file.stat().st_size for file in Path(directory).iterdir())
         right = live(x, weights)
-        fewer = len(x) // 2 + 1  # rows; at least 2, as torch.export takes 1 for a shape of its own
+        fewer = len(x) // 2 + 1  # rows, at least 2: torch.export treats a single row as a special shape
         other_error = abs(loaded(x[:fewer], weights) - right[:fewer]).max()
         found = {"equal": bool((loaded(x, weights) == right).all()), "bytes": size, "other_error": float(other_error)}
         return right, {name: np.array(value) for name, value in found.items()}
 
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
+        """Return the workload's observations; a call that failed has None in `outs`."""
         known = [out for out in outs if out is not None]
         if not known:
             return {}

@@ -1,4 +1,4 @@
-"""Measure training with the first layers frozen: are their gradients computed all the same?"""
+"""Measure training with the first layers frozen: are gradients of the frozen layers computed nevertheless?"""
 
 from typing import Any, Self
 

@@ -1,4 +1,4 @@
-"""Measure an explicit step of the heat equation, in every spelling of the five-point stencil."""
+"""Measure an explicit step of the heat equation, with the five-point stencil written in several ways."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 STENCIL = ((0.0, 1.0, 0.0), (1.0, -4.0, 1.0), (0.0, 1.0, 0.0))
 """The five-point stencil as the kernel of a convolution."""
 MAXIMUM_DRAWN_UPDATES = 2**24
-"""Updates of a point, of about twenty fields, that a report may compute for a picture: a few seconds."""
+"""Largest number of updates of points in a field of a picture; a picture needs about twenty fields, a few seconds."""
 POINTS = 9
-"""Numbers of steps after which a picture shows the size of an eigenmode."""
+"""How many points of an eigenmode's decay a picture shows."""
 
 Step = Callable[[Any, Any], tuple[Any, None]]
+"""Function (u, batch) -> (u a time step later, None)."""
 
 
 class HeatEquation(Workload):
@@ -67,7 +68,7 @@ class HeatEquation(Workload):
         steps: int = Field(default=50, ge=1, le=10_000, description="Time steps in a call of jax/scan; else one.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Request a comparison with the reference after five steps, in which each point has reached its neighbours'."""
+        """Request a comparison with the reference after five steps, when points depend on others five away."""
         del parameters
         return Measure(parity_units=5)
 
@@ -83,7 +84,7 @@ class HeatEquation(Workload):
         return {"u": u}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count seven operations for each inner point: five of the stencil, a product and a sum; u moves twice."""
+        """Count seven operations for each inner point: five of the stencil, product and sum; u is read and written."""
         inner_points = float(parameters.size - 2) ** 2
         return Cost(flops=7 * inner_points, bytes=2.0 * parameters.size**2 * float_bytes)
 
@@ -94,6 +95,7 @@ class HeatEquation(Workload):
         n, steps = parameters.size, parameters.steps
         if n**2 * steps > MAXIMUM_DRAWN_UPDATES:
             return None
+        # `stops` are the numbers of steps after which an eigenmode's amplitude is drawn.
         arrays, stops = self.arrays(parameters, rng), np.unique(np.linspace(0, steps, POINTS).astype(int))
         later = self.reference(parameters, arrays, steps)["u"]
         curves, points = {}, {}
@@ -120,7 +122,7 @@ class HeatEquation(Workload):
 
     @variant("jax/scan")
     def scan(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Run `steps` time steps of the padded spelling in one compiled lax.scan."""
+        """Run `steps` time steps, in which the change is padded with zeros, in one compiled lax.scan."""
         return _scan(parameters, arrays, tools, _jax_pad(parameters.ratio))
 
     def jax_set(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 SecondDerivative = Callable[[Any, Any, Any], Any]
-"""(x, a, v) -> the Hessian (size, size) at x or, for `of: product`, its product with v."""
+"""Function (x, a, v) -> the Hessian (size, size) at x or, for `of: product`, its product with v."""
 
 
 class Hessian(Workload):
@@ -58,7 +58,7 @@ class Hessian(Workload):
         return Arrays(state={"x": rng.standard_normal(size)}, batches=({"a": a, "v": rng.standard_normal(size)},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Use the closed form in NumPy; no step changes x, so all steps give the same."""
+        """Use the closed form in NumPy; no step changes x, so all steps give the same result."""
         import numpy as np
 
         del units
@@ -66,10 +66,11 @@ class Hessian(Workload):
         return {"derivative": _closed_form(parameters, np.tanh)(arrays.state["x"], batch["a"], batch["v"])}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the closed form: products of A, with x and v or itself; A is read once, and the result is written."""
+        """Count the operations of the closed form; A is read once, and the result is written."""
         size = float(parameters.size)
-        if parameters.of == "product":
+        if parameters.of == "product":  # products of A with x and v, of A' with a vector, and the diagonal
             return Cost(flops=6 * size**2 + 4 * size, bytes=size**2 * float_bytes)
+        # A' times the scaled A takes 2 n^3, A x takes 2 n^2, and the scaling n^2.
         return Cost(flops=2 * size**3 + 3 * size**2, bytes=2 * size**2 * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -187,10 +188,10 @@ def _torch_func(parameters: Hessian.Parameters) -> SecondDerivative:
 
 
 def _closed_form(parameters: Hessian.Parameters, tanh: Callable[[Any], Any]) -> SecondDerivative:
-    """Return the derivative as mathematics has it, in any framework, from right to left for a product."""
+    """Return a function for the closed form, in any framework; a product is computed from right to left."""
 
     def derivative(x: Any, a: Any, v: Any) -> Any:
-        curvatures = 1 - tanh(a @ x) ** 2
+        curvatures = 1 - tanh(a @ x) ** 2  # second derivatives of log cosh: the diagonal of the closed form
         return a.T @ (curvatures * (a @ v)) if parameters.of == "product" else a.T @ (curvatures[:, None] * a)
 
     return derivative

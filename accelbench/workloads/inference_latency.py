@@ -34,10 +34,10 @@ class InferenceLatency(Workload):
     """Answer requests one by one with a small network: `model: cnn` classifies an image, `decoder` decodes a token.
 
     Row 81 of the claims: the latency of inference at batch 1. `cnn` is conv (3 x 3), relu, max-pool (2 x 2), twice, and
-    a linear layer. `decoder` has blocks of causal attention and a perceptron with relu, each behind a layer
+    a linear layer. `decoder` has blocks of causal attention and a perceptron with relu, each after a layer
     normalisation, without biases or positions. Its keys and values are in a buffer of fixed size, full from the start:
-    a request writes those of its token over the oldest ones and attends to all, so every request costs the same. A run
-    that asks for `protocol: arrivals` shows how long users wait at a rate.
+    a request writes those of its token over the oldest ones and attends to all, so every request costs the same. With
+    `protocol: arrivals`, a run shows how long users wait when requests arrive at a given rate.
     """
 
     name = "inference-latency"
@@ -67,7 +67,7 @@ class InferenceLatency(Workload):
             return self
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Time each request by itself; compare after three, when a decoder has read what it has written."""
+        """Time each request by itself; compare after three, when a decoder has read keys and values that it wrote."""
         del parameters
         return Measure(protocol="latency", unit="request", parity_units=3)
 
@@ -86,6 +86,7 @@ class InferenceLatency(Workload):
             }
             network = {name: _draw(rng, shape, math.prod(shape[:-1])) for name, shape in shapes.items()}
             return Arrays(state={}, batches=({"image": rng.standard_normal((1, p.size, p.size, COLOURS)), **network},))
+        # (in, out) of each weight of a block.
         widths = dict.fromkeys(BLOCK, (p.width, p.width))
         widths |= {"expand": (p.width, HIDDEN_RATIO * p.width), "contract": (HIDDEN_RATIO * p.width, p.width)}
         weights = {name: _draw(rng, (p.layers, *widths[name]), widths[name][0]) for name in BLOCK}
@@ -160,7 +161,7 @@ def _features(p: InferenceLatency.Parameters) -> int:
 
 
 def _draw(rng: "Generator", shape: tuple[int, ...], inputs: int) -> Array:
-    """Draw weights so that the outputs have about the scale of the inputs."""
+    """Draw weights such that an output, a sum over `inputs` numbers, has about the scale of one of them."""
     return rng.standard_normal(shape) / math.sqrt(inputs)
 
 
@@ -200,7 +201,7 @@ def _classify(batch: NamedArrays) -> Array:
 
 
 def _decode(state: dict[str, Array], batch: NamedArrays, heads: int) -> Array:
-    """Decode the token of the present place, write its keys and values, and return the logits, (vocabulary,)."""
+    """Decode the token at the current place, write keys and values into `state`, and return logits (vocabulary,)."""
     import numpy as np
 
     def normalise(x: Array) -> Array:
@@ -218,7 +219,9 @@ def _decode(state: dict[str, Array], batch: NamedArrays, heads: int) -> Array:
             array.reshape(-1, heads, len(x) // heads)
             for array in (n @ w["query"], state["keys"][layer], state["values"][layer])
         )
+        # q is the one query, k the tokens of the cache, h the heads and d the features of a head.
         scores = np.einsum("qhd,khd->hk", query, keys) / math.sqrt(query.shape[-1])
+        # `shares` is the softmax of the scores.
         shares = np.exp(scores - scores.max(-1, keepdims=True))
         shares /= shares.sum(-1, keepdims=True)
         x = x + np.einsum("hk,khd->hd", shares, values).reshape(-1) @ w["project"]
@@ -264,6 +267,7 @@ def _jax_decode(state: Any, batch: Any, heads: int) -> tuple[Any, Any]:
         query, layer_keys, layer_values = (
             array.reshape(-1, heads, width // heads) for array in (n @ w["query"], keys[layer], values[layer])
         )
+        # q is the one query, k the tokens of the cache, h the heads and d the features of a head.
         scores = jnp.einsum("qhd,khd->hk", query, layer_keys) / math.sqrt(width // heads)
         attended = jnp.einsum("hk,khd->hd", jax.nn.softmax(scores), layer_values)
         x = x + attended.reshape(-1) @ w["project"]
@@ -277,6 +281,7 @@ def _jax_decode(state: Any, batch: Any, heads: int) -> tuple[Any, Any]:
 
 def _channels_first(batch: NamedArrays, p: InferenceLatency.Parameters) -> dict[str, Array]:
     """Return the arrays in PyTorch's order: an image is (1, colours, rows, columns), a kernel (out, in, 3, 3)."""
+    # PyTorch flattens an image channel by channel, so the rows of `linear` change their order too.
     side = p.size // 4
     linear = batch["linear"].reshape(side, side, 2 * p.channels, p.classes).transpose(2, 0, 1, 3)
     return {
@@ -297,7 +302,7 @@ def _torch_classify(state: Any, batch: Any) -> tuple[Any, Any]:
 
 
 def _torch_decode(state: Any, batch: Any, heads: int) -> tuple[Any, Any]:
-    """Decode a token; write its keys and values into the state, and return it with the logits."""
+    """Decode a token and write its keys and values into the state in place; return the state and the logits."""
     from torch.nn import functional
 
     keys, values, place = state["keys"], state["values"], state["place"]
@@ -308,7 +313,7 @@ def _torch_decode(state: Any, batch: Any, heads: int) -> tuple[Any, Any]:
         return functional.layer_norm(x, (width,), eps=EPSILON)
 
     def by_head(x: Any) -> Any:
-        """Return (1, heads, tokens, features of a head)."""
+        """Split the features of x into heads: return (1, heads, tokens, features of a head)."""
         return x.reshape(1, -1, heads, width // heads).transpose(1, 2)
 
     x = batch["embed"][batch["tokens"][place]]

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 ROW_LENGTH = 256
 """Numbers in a row, for updates of rows."""
 LOWEST, HIGHEST = 1.5, 2.0
-"""Factors of the sine: its iterates approach one of two numbers and never 0."""
+"""Range of the factors y: for these, repeated sin(x) * y approaches one of two numbers and never 0."""
 
 Update = Callable[[Any, Any, Any], Any]
-"""(x, batch, index of the update in the step) -> the next x."""
+"""Function (x, batch, index of the update in the step) -> next x."""
 
 
 class InplaceUpdate(Workload):

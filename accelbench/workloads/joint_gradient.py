@@ -1,4 +1,4 @@
-"""Compute a loss and its gradient: together, or each by a call of its own."""
+"""Compute a loss and its gradient: together, or by two separate calls."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from accelbench.workloads import _deep_network as network
 from accelbench.workloads import _placed as placed
 
 LossAndGradient = Callable[[network.Layers, Any], tuple[Any, network.Layers]]
-"""(layers, batch) -> the loss, and its gradient with respect to each layer."""
+"""Function (layers, batch) -> the loss, and its gradient with respect to each layer."""
 
 
 class JointGradient(network.DeepNetwork):
@@ -18,9 +18,9 @@ class JointGradient(network.DeepNetwork):
 
     Row 43 of the claims: jax.value_and_grad "returns both the function value and its gradient in one pass — more
     efficient than computing them separately". With L layers, loss and gradient together need 3 L - 1 matrix products;
-    alone, the loss needs L of these and the gradient all of them. Two calls run 4 L - 1. In one jitted function XLA
-    finds the forward pass that both share, and runs it once. PyTorch's autograd computes the loss before it
-    differentiates, so a user has to ask twice for two passes.
+    alone, the loss needs L of these and the gradient all of them, so two separate calls run 4 L - 1. In one jitted
+    function, XLA finds the forward pass that both share, and runs it once. PyTorch's autograd computes the loss before
+    it differentiates, so the loss is computed twice only if a user calls it twice.
     """
 
     name = "joint-gradient"
@@ -39,7 +39,7 @@ class JointGradient(network.DeepNetwork):
         return Measure(differentiates=True)
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Apply the chain rule in NumPy; no step changes the weights, so all steps give the same."""
+        """Apply the chain rule in NumPy; no step changes the weights, so all steps give the same result."""
         del parameters, units
         loss, gradients = network.loss_and_gradients(network.as_layers(arrays.state), arrays.batches[0])
         return {**network.as_state(gradients), "loss": loss}
@@ -68,6 +68,7 @@ class JointGradient(network.DeepNetwork):
         del parameters
         loss_of = network.jax_loss(network.jax_layer)
         gradient_of = jax.grad(loss_of)
+        # `given` is (layers, batch).
         return placed.jitted(_program(arrays, tools, lambda *given: (loss_of(*given), gradient_of(*given))))
 
     @variant("jax/jit-separate")
@@ -78,10 +79,11 @@ class JointGradient(network.DeepNetwork):
         del parameters
         loss_of = network.jax_loss(network.jax_layer)
         loss_alone, gradient_alone = jax.jit(loss_of), jax.jit(jax.grad(loss_of))
+        # `given` is (layers, batch).
         return placed.as_written(_program(arrays, tools, lambda *given: (loss_alone(*given), gradient_alone(*given))))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Differentiate the loss by autograd, which has computed it."""
+        """Compute the loss, and differentiate it by autograd."""
         del parameters
         return _program(arrays, tools, _torch_loss_and_gradient)
 
@@ -99,7 +101,7 @@ class JointGradient(network.DeepNetwork):
 
     @variant("pytorch/separate")
     def torch_separate(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compute the loss without autograd, and then again to differentiate it."""
+        """Compute the loss without autograd; compute it a second time to differentiate it."""
         import torch
 
         del parameters

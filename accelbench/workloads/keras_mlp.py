@@ -1,4 +1,4 @@
-"""Measure what Keras 3 costs: one model on either backend, next to the framework's own training loop."""
+"""Measure the overhead of Keras 3: one model on JAX and on PyTorch, compared with the framework's own training loop."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class KerasMlp(Workload):
-    """Train linear, relu, linear by gradient descent on the mean squared error, a call for `steps` mini-batches.
+    """Train linear, relu, linear by gradient descent on the mean squared error; a call takes `steps` mini-batches.
 
-    Row 82 of the claims: Keras 3 runs on either framework. The same Keras model is trained by `fit`, and as its users
-    can in the framework's own loop: stateless under jax.jit, and as a torch.nn.Module. Beside them are the programs of
-    the workload mlp without Keras. Keras compiles with XLA on JAX, and runs eagerly on PyTorch: those are its defaults.
-    `fit` gets the weights and returns them in every call, which takes little time compared with its `steps` steps.
+    Row 82 of the claims: Keras 3 runs on either framework. The same Keras model is trained by `fit`, and in a loop of
+    the framework: by stateless calls under jax.jit, and as a torch.nn.Module. They are compared with the programs of
+    the workload mlp, without Keras. By default Keras compiles with XLA on JAX, and runs eagerly on PyTorch. `fit` gets
+    the weights and returns them in every call, which takes little time compared with its `steps` steps.
     """
 
     name = "keras-mlp"
@@ -95,6 +95,7 @@ class KerasMlp(Workload):
         model = _model(parameters, tools.put(arrays.state))
 
         def loss(weights: Any, batch: Any) -> Any:
+            # The empty list has the variables that are not trained: there are none.
             outputs, _ = model.stateless_call(weights, [], batch["inputs"])
             return model.loss(batch["targets"], outputs)
 
@@ -152,7 +153,7 @@ def _of_mlp(parameters: KerasMlp.Parameters) -> Mlp.Parameters:
 
 
 def _without_loss(parameters: KerasMlp.Parameters, program: Program) -> Program:
-    """Return a program of mlp that takes all mini-batches in a call and exports no loss, which `fit` averages."""
+    """Return the program of mlp with all mini-batches in a call, and without the loss, which `fit` averages."""
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
         exported = program.export(state, loss)
@@ -180,7 +181,7 @@ def _model(parameters: KerasMlp.Parameters, network: Any) -> Any:
 
 
 def _load(model: Any, weights: Any) -> None:
-    """Set the model's weights and biases, in the order of `NAMES`."""
+    """Set the model's weights and biases to `weights`, which are in the order of `NAMES`."""
     for variable, value in zip(model.trainable_variables, weights, strict=True):
         variable.assign(value)
 
@@ -194,6 +195,7 @@ def _fit(parameters: KerasMlp.Parameters, arrays: Arrays, tools: Tools) -> Progr
     data = tools.put({name: np.concatenate([batch[name] for batch in arrays.batches]) for name in names})
 
     def train(data: Any) -> None:
+        """Train on all mini-batches, without shuffling."""
         model.fit(data["inputs"], data["targets"], batch_size=parameters.batch, shuffle=False, verbose=0)
 
     return _stateful(parameters, arrays, tools, model, train, data)
@@ -202,11 +204,11 @@ def _fit(parameters: KerasMlp.Parameters, arrays: Arrays, tools: Tools) -> Progr
 def _stateful(
     parameters: KerasMlp.Parameters, arrays: Arrays, tools: Tools, model: Any, train: Any, data: Any
 ) -> Program:
-    """Return a program whose call loads the weights into the model, trains it on all mini-batches and returns them."""
+    """Return a program whose call loads weights into the model, calls `train` with `data`, and returns new weights."""
     import keras
 
     def step(weights: Any, data: Any) -> tuple[Any, None]:
-        """Train the model from these weights."""
+        """Train the model, starting from `weights`; return the trained weights."""
         _load(model, weights)
         train(data)
         return [keras.ops.copy(variable.value) for variable in model.trainable_variables], None

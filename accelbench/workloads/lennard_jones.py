@@ -1,4 +1,4 @@
-"""Measure molecular dynamics: atoms of a Lennard-Jones liquid at constant energy, all pairs."""
+"""Measure molecular dynamics of a Lennard-Jones liquid at constant energy, with all pairs of atoms compared."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 DENSITY = 0.8442
-"""Atoms in a cube of side sigma; with a temperature of 0.722 it is a liquid near its triple point."""
+"""Atoms in a cube of side sigma; at this density and `TEMPERATURE`, the liquid is near its triple point."""
 TEMPERATURE = 0.722
-"""In epsilon over Boltzmann's constant."""
+"""Temperature in epsilon over Boltzmann's constant."""
 CUT_OFF = 2.5
 """Distance in sigma beyond which atoms do not act on each other."""
 DISPLACEMENT = 0.05
 """Standard deviation, in sigma, of the atoms' distances from the sites of a lattice at the start."""
 ATOMS_OF_CELL = ((0.0, 0.0, 0.0), (0.0, 0.5, 0.5), (0.5, 0.0, 0.5), (0.5, 0.5, 0.0))
-"""Face-centred cubic lattice, in sides of a cell."""
+"""Positions of a cell's atoms in a face-centred cubic lattice, in sides of the cell."""
 DRAWN_STEPS, MAXIMUM_DRAWN_ATOMS = 50, 300
-"""Steps in a picture, and the largest number of atoms for which a report computes them: a few seconds."""
+"""Time steps in a picture, and the largest number of atoms for which a report draws one, in a few seconds."""
 BINS = 80
-"""Bins of the distribution of distances."""
+"""Number of bins in the distribution of distances."""
 
 
 class LennardJones(Workload):
     """Make a velocity Verlet step: v <- v + dt/2 F(x); x <- x + dt v; v <- v + dt/2 F(x), in units of the potential.
 
     Row 49 of the claims: molecular dynamics. U(r) = 4 (r^-12 - r^-6), cut off at 2.5 and shifted so that force and
-    energy are continuous there; with a merely cut-off potential the energy drifts, however small dt is. Every atom is
-    compared with every other one, in a periodic cube: no lists of neighbours, which would be another algorithm. The
+    energy are continuous there; with a merely cut-off potential the energy drifts, however small dt is. The cube is
+    periodic, and every atom is compared with every other one: lists of neighbours would be another algorithm. The
     motion is chaotic, but slowly: in 200 steps an error grows by about ten times. The error of the energy is
     proportional to dt^2.
     """
@@ -135,7 +135,7 @@ class LennardJones(Workload):
         )
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write out the force."""
+        """Compute the forces by their formula."""
         return _program(parameters, arrays, tools, _jax_forces(parameters))
 
     @variant("jax/scan")
@@ -151,7 +151,7 @@ class LennardJones(Workload):
         return replace(program, step=jax.jit(step), units=parameters.steps, placed=True)
 
     def jax_gradient(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write out the energy, and take the force as its negative gradient by jax.grad."""
+        """Compute the energy by its formula, and the forces as its negative gradient by jax.grad."""
         import jax
         import jax.numpy as jnp
 
@@ -159,13 +159,13 @@ class LennardJones(Workload):
         return _program(parameters, arrays, tools, lambda x: -gradient(x))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write out the force."""
+        """Compute the forces by their formula."""
         import torch
 
         return _program(parameters, arrays, tools, lambda x: forces(torch, x, box(parameters)))
 
     def pytorch_gradient(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write out the energy, and take the force as its negative gradient by autograd."""
+        """Compute the energy by its formula, and the forces as its negative gradient by autograd."""
         import torch
 
         def force(x: Any) -> Any:
@@ -177,7 +177,7 @@ class LennardJones(Workload):
         return _program(parameters, arrays, tools, force)
 
     def numpy(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write out the force."""
+        """Compute the forces by their formula."""
         import numpy as np
 
         return _program(parameters, arrays, tools, lambda x: forces(np, x, box(parameters)))
@@ -200,7 +200,7 @@ def forces(xp: Any, x: Any, side: float) -> Any:
     """
     displacements, near, square = _near_pairs(xp, x, side)
     inverse = 1 / square
-    sixth = inverse * inverse * inverse
+    sixth = inverse * inverse * inverse  # r^-6
     over_r = (48 * sixth - 24) * sixth * inverse - _force(CUT_OFF) * xp.sqrt(inverse)  # force / r
     return (xp.where(near, over_r, 0.0)[..., None] * displacements).sum(1)
 
@@ -209,7 +209,7 @@ def energy(xp: Any, x: Any, side: float) -> Any:
     """Return the potential energy of all pairs, of which `forces` is the negative gradient."""
     _, near, square = _near_pairs(xp, x, side)
     inverse = 1 / square
-    sixth = inverse * inverse * inverse
+    sixth = inverse * inverse * inverse  # r^-6
     at_cut_off = 4 * (CUT_OFF**-12 - CUT_OFF**-6)
     potential = 4 * (sixth - 1) * sixth - at_cut_off + _force(CUT_OFF) * (xp.sqrt(square) - CUT_OFF)
     return xp.where(near, potential, 0.0).sum() / 2  # the sum has each pair twice
@@ -235,7 +235,7 @@ def trajectory(parameters: LennardJones.Parameters, state: NamedArrays, steps: i
 
 
 def _near_pairs(xp: Any, x: Any, side: float) -> tuple[Any, Any, Any]:
-    """Return each pair's displacement (n, n, 3) to the nearest image, whether it is within the cut-off, and r^2.
+    """Return each pair's displacement (n, n, 3) between nearest images, if it is within the cut-off, and r^2.
 
     For pairs beyond the cut-off, and for an atom and itself, r^2 is replaced by 1: nothing overflows, and no gradient
     is NaN.
@@ -268,7 +268,7 @@ def _jax_forces(parameters: LennardJones.Parameters) -> Any:
 
 
 def _distribution(x: Array, side: float) -> tuple[Array, Array]:
-    """Return distances up to half of the side, and how many times as many pairs have them as in an ideal gas."""
+    """Return distances r up to half of the side, and g(r): the number of pairs at r relative to an ideal gas."""
     import numpy as np
 
     displacements = x[:, None] - x[None]

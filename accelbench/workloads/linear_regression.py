@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 WEIGHTS = (2.0, -1.0, 0.5)
+"""Weights from which the targets are drawn."""
 NOISE = 0.1
+"""Standard deviation of the targets' noise."""
 
 
 class LinearRegression(Workload):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Maxsim(Workload):
     """Score documents: score_d = sum over query tokens of the greatest dot product with a token of document d.
 
-    Row 12 of the claims, next to `layer-norm`: a product, a maximum and a sum, for which PyTorch has no kernel. The
-    query of a call is that of the last call, moved by a small share of the mean score, so that no call repeats another.
+    Row 12 of the claims, next to `layer-norm`: a product, a maximum and a sum, for which PyTorch has no kernel. Each
+    call scales the query a little, by a factor that depends on the mean score, so that no call repeats another.
     """
 
     name = "maxsim"
@@ -107,7 +107,7 @@ class Maxsim(Workload):
 
 
 def _next_query(query: Any, mean_score: Any) -> Any:
-    """Return a slightly changed query, so that no call repeats the last one."""
+    """Return the query scaled by a factor near 1, so that no call repeats the last one."""
     return query * (1 - mean_score / 2**16)
 
 

@@ -7,7 +7,7 @@ from accelbench.workloads import _deep_network as network
 from accelbench.workloads import _training as training
 
 SCALE = 2.0**10
-"""Initial scale of the loss in float16, in which small gradients would vanish."""
+"""Initial factor of the loss in float16: without it, small gradients would be zero."""
 
 
 class MixedPrecision(network.DeepNetwork):

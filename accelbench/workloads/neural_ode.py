@@ -1,4 +1,4 @@
-"""Measure solvers of ordinary differential equations, alone and inside of a training: the same method, fixed steps."""
+"""Measure solvers of ordinary differential equations, alone and within training: the same method with fixed steps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 RATE = 0.01
-"""Step of the gradient descent."""
+"""Learning rate of the gradient descent."""
 TARGET_STEPS = 1024
-"""Steps of the pendulum's solution that a network is trained to reach."""
+"""Number of steps of the solution that gives the network's targets."""
 FIRST_EVALUATIONS = 2
-"""Evaluations with which torchdiffeq chooses its first step."""
+"""Evaluations of dz/dt by which torchdiffeq chooses the size of its first step."""
 DRAWN, MAXIMUM_DRAWN = 8, 2**16
 """Pendulums in a picture, and the largest batch that a report draws them from."""
 
@@ -44,9 +44,9 @@ class NeuralOde(Workload):
     b1) W2 + b2 learn to move like them: a step is the solution, the mean squared error of its end, the gradient through
     all steps of the solver, and gradient descent. torchdiffeq calls this rule rk4; diffrax gets its coefficients.
 
-    Adaptive steps would compare two rules for steps, not two frameworks: equal tolerances are neither equal work nor
-    equal errors. So `work: adaptive` times nothing, and observes how many steps of Dormand and Prince's rule a library
-    takes for the pendulums, and how large its error is.
+    Adaptive steps would compare two rules for the size of steps, not two frameworks: equal tolerances are neither equal
+    work nor equal errors. So `work: adaptive` times nothing, and observes how many steps of Dormand and Prince's rule a
+    library takes for the pendulums, and how large its error is.
     """
 
     name = "neural-ode"
@@ -86,7 +86,7 @@ class NeuralOde(Workload):
         hidden: int = Field(default=32, ge=1, le=4096, description="Hidden units of the network.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Count solutions of a batch, or steps of training; for `work: adaptive` use the protocol `observe`."""
+        """Set the unit to a solution or a training step; for `work: adaptive`, use the protocol `observe`."""
         if parameters.work == "adaptive":
             return Measure(protocol="observe", unit="solution")
         if parameters.work == "solve":
@@ -127,7 +127,8 @@ class NeuralOde(Workload):
         """Count 19 operations for each number and step: 16 of the rule, 3 of the pendulum; z is read and written.
 
         Training takes four evaluations in a step, each with 30 operations for each hidden unit: 24 of two products
-        there and four back, 6 of biases, tanh and their gradients. What a step keeps stays in caches.
+        forward and four backward, 6 of biases, tanh and their gradients. Intermediate results count no bytes, because
+        they stay in caches.
         """
         p = parameters
         numbers = 2.0 * p.batch
@@ -147,7 +148,7 @@ class NeuralOde(Workload):
         return kutta.picture(z, parameters.time, parameters.steps)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write the rule out, in a lax.scan over the steps."""
+        """Write out the rule, in a lax.scan over the steps."""
         import jax
         import jax.numpy as jnp
 
@@ -198,7 +199,7 @@ class NeuralOde(Workload):
         return _adaptive_program(parameters, arrays, tools, jax.jit(jax.vmap(one)))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write the rule out, in a Python loop over the steps."""
+        """Write out the rule, in a Python loop over the steps."""
         import torch
 
         h = parameters.time / parameters.steps
@@ -317,6 +318,7 @@ def _adaptive_program(
         return end, {"end": end, "steps": steps}
 
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
+        """Return the steps and errors of the only call; nothing if it failed."""
         [out] = outs
         if out is None:
             return {}

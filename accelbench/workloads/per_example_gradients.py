@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Layers = list[tuple[Any, Any]]
 """Weights (in, out) and biases (out,) of each layer, or their gradients; a batch of gradients has one more axis."""
 GradientsOf = Callable[[Layers, Any, Any], Any]
-"""(layers, inputs, targets) -> gradients of all examples: one `Layers` of batches, or a list with each example's."""
+"""Function (layers, inputs, targets) -> gradients of all examples: one `Layers` of batches, or a list of `Layers`."""
 
 
 class PerExampleGradients(Workload):
@@ -36,7 +36,7 @@ class PerExampleGradients(Workload):
     (slow), or use hooks and gradient accumulation tricks (fragile)", where jax.vmap(jax.grad(loss)) is "clean,
     composable, and fast". torch.func has the same two functions. By hand, the gradient of a layer's weights for one
     example is the outer product of the layer's inputs and the gradient of its outputs, so one forward and one backward
-    pass of the whole batch are enough. The gradients are `batch` times as many numbers as the weights; to write them is
+    pass of the whole batch are enough. The gradients are `batch` times as many numbers as the weights; writing them is
     most of the work. A loop returns them in a list: stacking them would copy all of them.
     """
 
@@ -138,7 +138,7 @@ class PerExampleGradients(Workload):
 
     @variant("pytorch/outer-products")
     def outer_products(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Differentiate the outputs of all layers by autograd, and multiply them by the inputs, as Opacus does."""
+        """Multiply the gradients of each layer's outputs, by autograd, by the layer's inputs, as Opacus does."""
         import torch
 
         del parameters
@@ -215,11 +215,12 @@ def _torch_outer_products(x: Any, y: Any) -> Any:
 def _chain_rule(
     tanh: Callable[[Any], Any], outer: Callable[[Any, Any], Any], layers: Layers, inputs: Any, targets: Any
 ) -> Layers:
-    """Return the gradients of all examples by hand, in any framework: inputs (batch, in) times gradients (batch, out).
+    """Return the gradients of all examples by hand, in any framework.
 
-    Written for the whole batch: every product is of matrices, and only the outer products have an axis more.
+    `outer` makes the gradients of a layer's weights (batch, in, out) from the layer's inputs (batch, in) and the
+    gradients of its outputs (batch, out). All other products are of matrices, for the whole batch.
     """
-    activations = [inputs]  # layer i maps activations[i] to what becomes activations[i + 1] by tanh
+    activations = [inputs]  # activations[i] has the inputs of layer i
     for weights, biases in layers[:-1]:
         activations.append(tanh(activations[-1] @ weights + biases))
     weights, biases = layers[-1]

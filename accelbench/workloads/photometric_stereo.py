@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 RADIUS = 0.95
-"""Of the disc of pixels, in radii of the sphere: towards its rim, too few lights reach a pixel."""
+"""Radius of the disc of pixels, in radii of the sphere: nearer to the sphere's rim, too few lights reach a pixel."""
 HEIGHT = math.radians(60)
-"""Of the lights above the plane of the image."""
+"""Angle of the lights above the plane of the image, in radians."""
 TARGET = 1e-6
-"""Mean squared error of an image's pixel at which a fit ends; pixels are between 0 and 1."""
+"""Mean squared error of all pixels at which a fit ends; pixels are between 0 and 1."""
 ITERATIONS = 200
-"""Of L-BFGS, at most. Some 30 are enough."""
+"""Maximum iterations of L-BFGS; about 30 are enough."""
 MAXIMUM_DRAWN_SIZE = 512
+"""Largest size of an image for which a report draws a picture."""
 
 
 class PhotometricStereo(Workload):
@@ -38,9 +39,10 @@ class PhotometricStereo(Workload):
 
     Row 47 of the claims: "15x (3 minutes to 12 seconds per scene on an A100)" over NumPy. A step is a whole fit: L-BFGS
     from b = (0, 0, 1/2), until the mean squared error is at most 1e-6. The frameworks' own L-BFGS differ in line search
-    and tolerance, so that equal numbers of iterations or equal tolerances would not be equal work: equal is the error
-    that they reach. Every b with this error is right, and is compared as the solution in closed form: least squares
-    over the lights that reach the pixel. numpy/pixel-by-pixel and numpy/normal-equations compute that directly.
+    and tolerance, so equal numbers of iterations or equal tolerances would not be equal work; instead all fits end at
+    the same error. Every b with an error that small is right, and is replaced by the solution in closed form before the
+    comparison: least squares over the lights that reach the pixel. numpy/pixel-by-pixel and numpy/normal-equations
+    compute this solution directly.
     """
 
     name = "photometric-stereo"
@@ -54,7 +56,7 @@ class PhotometricStereo(Workload):
         lights: int = Field(default=12, ge=8, le=256, description="Images, each under a light of its own.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Count scenes."""
+        """Make one scene the unit of work, and declare that a step computes gradients."""
         del parameters
         return Measure(unit="scene", differentiates=True)
 
@@ -63,6 +65,7 @@ class PhotometricStereo(Workload):
         import numpy as np
 
         normals = normals_of_sphere(parameters)
+        # Lights at equal distances on a circle, which is rotated by a random angle.
         angles = 2 * np.pi * (np.arange(parameters.lights) + rng.uniform(-0.2, 0.2)) / parameters.lights
         horizontal = np.cos(HEIGHT) * np.stack([np.cos(angles), np.sin(angles)], 1)
         lights = np.concatenate([horizontal, np.full((parameters.lights, 1), np.sin(HEIGHT))], 1)
@@ -91,7 +94,7 @@ class PhotometricStereo(Workload):
         return Cost(flops=21 * numbers, bytes=numbers * float_bytes)
 
     def picture(self, parameters: Parameters, rng: "Generator") -> Picture | None:
-        """Draw an image, and what follows from all of them: normals and albedos."""
+        """Draw one of the images, and the normals and albedos that are computed from all of them."""
         import numpy as np
 
         if parameters.size > MAXIMUM_DRAWN_SIZE:
@@ -133,13 +136,15 @@ class PhotometricStereo(Workload):
             def loss(b: Any) -> Any:
                 return squared_error(jnp, b, batch)
 
-            value_and_gradient = optax.value_and_grad_from_state(loss)  # the line search has computed both already
+            value_and_gradient = optax.value_and_grad_from_state(loss)  # reuses what the line search has computed
 
             def goes_on(state: Any) -> Any:
+                """Return True while the error is above the target, and iterations are left."""
                 _b, _optimizer, value, iteration = state
                 return (value > TARGET * batch["images"].size) & (iteration < ITERATIONS)
 
             def iterate(state: Any) -> Any:
+                """Make one iteration of L-BFGS."""
                 b, optimizer_state, _value, iteration = state
                 value, gradient = value_and_gradient(b, state=optimizer_state)
                 updates, optimizer_state = optimizer.update(
@@ -154,7 +159,7 @@ class PhotometricStereo(Workload):
         return _program(arrays, tools, step)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.optim.LBFGS with its default, no line search; an iteration at a time, to stop at the error."""
+        """Use torch.optim.LBFGS with its default, no line search; each call is one iteration, to stop at the target."""
         import torch
 
         del parameters
@@ -174,7 +179,7 @@ class PhotometricStereo(Workload):
                 before = b.detach().clone()
                 if (
                     float(optimizer.step(closure).detach()) <= TARGET * batch["images"].numel()
-                ):  # the error before the step
+                ):  # `step` returns the loss of `before`
                     return start, before
             return start, b.detach()
 
@@ -193,6 +198,7 @@ class PhotometricStereo(Workload):
             lights, images = batch["lights"], batch["images"]
 
             def loss_and_gradient(flat: Any) -> tuple[Any, Any]:
+                """Return the squared error of b, given as a flat array, and its gradient."""
                 b = flat.reshape(start.shape).astype(start.dtype)
                 bright = lights @ b.T
                 error = np.maximum(bright, 0) - images
@@ -200,6 +206,7 @@ class PhotometricStereo(Workload):
                 return np.sum(error * error), gradient.ravel()
 
             def stop(intermediate_result: Any) -> None:
+                """End the fit when the error is small enough."""
                 if intermediate_result.fun <= TARGET * images.size:
                     raise StopIteration
 

@@ -1,4 +1,4 @@
-"""Measure a linear layer with weights in int8, as torchao and qwix quantise it, next to the layer as it was."""
+"""Measure a linear layer with weights in int8, as torchao and qwix quantise it, and the layer without quantisation."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 LEVELS = 127
 """Largest integer of a symmetric int8."""
 ALLOWANCE = 2.0
-"""How many times as large as that of plain rounding the error may be: libraries choose other scales."""
+"""Maximum error, as a multiple of the error of plain rounding: libraries choose other scales."""
 
 
 class QuantizedLinear(Workload):
     """Compute y = x W, with W in int8 and a scale for each output (`int8-weights`), or x in int8 too (`int8-both`).
 
-    Row 64 of the claims: "INT8, INT4 (TorchAO)" next to AQT, in whose place qwix is maintained. The libraries choose
+    Row 64 of the claims: "INT8, INT4 (TorchAO)" and AQT, whose maintained successor is qwix. The libraries choose
     their scales by themselves, so their results differ from each other as much as from the layer without quantisation.
-    Every y is right whose error, relative to the product in float64, is at most twice what rounding to 255 levels
-    makes; it is compared as that product. `asks: error` times nothing, and observes the error and the bytes of the
-    weights. The layer is quantised before anything is timed.
+    A result y is right if its error, relative to the product in float64, is at most twice the error of rounding to 255
+    levels; such a y is replaced by this product before the comparison. `asks: error` times nothing, and observes the
+    error and the bytes of the weights. The layer is quantised before anything is timed.
     """
 
     name = "quantized-linear"
@@ -79,7 +79,7 @@ class QuantizedLinear(Workload):
         return {"y": arrays.state["x"] @ arrays.batches[0]["w"]}
 
     def canonical(self, parameters: Parameters, arrays: Arrays, outputs: NamedArrays) -> NamedArrays:
-        """Replace y by the product in float64 if its error is one of quantisation; else leave it as it is."""
+        """Replace y by the product in float64 if the error of y is small enough; otherwise leave y unchanged."""
         right = self.reference(parameters, arrays, 1)
         error = relative_error(outputs["y"], right["y"])
         return right if error <= ALLOWANCE * error_of_rounding(parameters, arrays) else outputs
@@ -124,7 +124,7 @@ class QuantizedLinear(Workload):
 
 
 def relative_error(y: Array, right: Array) -> float:
-    """Return the norm of the difference, relative to that of the right result."""
+    """Return the norm of y - right, relative to the norm of `right`."""
     import numpy as np
 
     return float(np.linalg.norm(y - right) / np.linalg.norm(right))
@@ -141,7 +141,7 @@ def error_of_rounding(parameters: QuantizedLinear.Parameters, arrays: Arrays) ->
 
 
 def _rounded(array: Array, axis: int) -> Array:
-    """Return the numbers as int8 holds them, with a scale for each slice along the axis."""
+    """Return the array rounded to int8 and scaled back; each slice along the axis has its own scale."""
     import numpy as np
 
     scale = np.abs(array).max(axis, keepdims=True) / LEVELS
@@ -150,7 +150,7 @@ def _rounded(array: Array, axis: int) -> Array:
 
 
 def _jax_layer(parameters: QuantizedLinear.Parameters, arrays: Arrays, tools: Tools) -> Any:
-    """Return a module of flax that has the linear layer as a part, as qwix wants it."""
+    """Return a flax module that contains the linear layer, as qwix requires."""
     from flax import nnx
 
     weights = tools.put(arrays.batches[0]["w"])
@@ -193,6 +193,7 @@ def _jax_program(arrays: Arrays, tools: Tools, layer: Any) -> Program:
 def _torch_program(arrays: Arrays, tools: Tools, layer: Any) -> Program:
     """Return a program whose batch is the layer."""
     weights = list(layer.parameters())
+    # A quantised tensor of torchao has its integers and scales as inner tensors.
     parts = [getattr(w, name) for w in weights for name in getattr(w, "tensor_data_names", ())] or weights
     size = sum(part.numel() * part.element_size() for part in parts)
     return _program(arrays, tools, lambda x, layer: layer(x), layer, size)

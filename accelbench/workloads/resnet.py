@@ -98,9 +98,9 @@ class Resnet(Workload):
         """
         p = parameters
         linear = 2.0 * p.batch * network.features(p) * p.classes
-        products, numbers = 3 * linear, 0.0
+        products, numbers = 3 * linear, 0.0  # `numbers` are those of all convolutions' outputs
         for conv, size in _convolutions_with_sizes(p):
-            outputs = -(-size // conv.stride)
+            outputs = -(-size // conv.stride)  # rounded up
             forward = 2.0 * p.batch * _taps_inside(size, conv) ** 2 * conv.inputs * conv.outputs
             products += (2 if conv.name == "stem" else 3) * forward
             numbers += float(p.batch * outputs**2 * conv.outputs)
@@ -119,9 +119,9 @@ class Resnet(Workload):
         return float(numbers + 2 * _count_weights(p)) * float_bytes
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the convolutions of more than one pixel, and the products of the linear layer.
+        """Count the convolutions with kernels of more than one pixel, and the products of the linear layer.
 
-        Compilers make matrix products of convolutions of single pixels.
+        Compilers turn convolutions with 1 x 1 kernels into matrix products.
         """
         p = parameters
         if p.width < SMALLEST_PRODUCT:
@@ -179,7 +179,7 @@ def _torch_program(parameters: Resnet.Parameters, arrays: Arrays, tools: Tools, 
 
 
 def _count_weights(parameters: Resnet.Parameters) -> int:
-    """Return the number of weights, with those of batch normalisation."""
+    """Return the number of weights, including those of batch normalisation."""
     of_convolutions = sum((conv.taps**2 * conv.inputs + 2) * conv.outputs for conv in network.convolutions(parameters))
     return of_convolutions + (network.features(parameters) + 1) * parameters.classes
 
@@ -188,16 +188,18 @@ def _convolutions_with_sizes(parameters: Resnet.Parameters) -> "Iterator[tuple[n
     """Yield each convolution with the rows and columns of its input."""
     first = network.stem(parameters)
     yield first, parameters.image
-    size = -(-parameters.image // first.stride)
+    size = -(-parameters.image // first.stride)  # rounded up, as below
     size = -(-size // network.POOL_STRIDE)
     for block in network.blocks(parameters):
         stride = block["spatial"].stride
         for name, conv in block.items():
+            # Only `expand` follows the convolution with the stride.
             yield conv, -(-size // stride) if name == "expand" else size
         size = -(-size // stride)
 
 
 def _taps_inside(size: int, conv: network.Convolution) -> int:
     """Count, in one dimension, the products of a kernel with pixels inside the image, over all output pixels."""
+    # First pixel under the kernel, for each output pixel; below 0 it is in the padding.
     firsts = range(-conv.padding, size - conv.padding, conv.stride)
     return sum(min(first + conv.taps, size) - max(first, 0) for first in firsts)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RetraceTraps(Workload):
-    """Select the numbers of x that are above 0; x is (size,), and each call has one more of them.
+    """Select the numbers of x that are above 0; x is (size,), and in each call one more number is above 0.
 
     Row 24 of the claims: "if you find jit is recompiling on every call, check whether your function's output shape is
     fixed". The traps are a function that is created anew in every call, an output whose shape depends on values, and an

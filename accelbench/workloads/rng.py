@@ -19,10 +19,10 @@ KEEP_PROBABILITY = 0.5
 class Rng(Workload):
     """Draw a dropout mask of (size,) in each call, which keeps half.
 
-    Row 59 of the claims: whoever forgets to split JAX's key has "identical dropout masks every step", without an error.
+    Row 59 of the claims: if JAX's key is not split, there are "identical dropout masks every step", without an error.
     Row 60: "if you're running multiple experiments in threads, PyTorch's global state can cause race conditions". For
-    row 60, every call seeds anew, and `threads` threads draw `draws` masks each at once: reproducible draws are the
-    same in every call.
+    row 60, every call sets the seed again, and `threads` threads draw `draws` masks each at the same time: if draws are
+    reproducible, every call gives the same masks.
     """
 
     name = "rng"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SideEffects(Workload):
-    """Compute x + 1 of x (size,), and append to a list outside on each call.
+    """Compute x + 1 for x (size,), and append to a list outside of the function in each call.
 
     Row 62 of the claims: a breakpoint in a compiled function fires "once during tracing" and never again; so does any
     other side effect.

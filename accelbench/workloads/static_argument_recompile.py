@@ -1,4 +1,4 @@
-"""Observe a slice whose length is an argument: a program for each length, and the alternatives."""
+"""Observe a slice whose length is an argument: is a program compiled for each length?"""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any

@@ -38,8 +38,8 @@ class TransformerLm(Workload):
     torch.optim.
 
     In JAX, attention is XLA's, which materializes the scores; PyTorch's kernel keeps none. A cuDNN kernel would need
-    bfloat16 and a GPU to trace on. On a target of several devices, data x fsdp divide the batch, fsdp x tensor the
-    weights and their moments.
+    bfloat16 and a GPU to trace on. On a target of several devices, the mesh axes data and fsdp divide the batch, and
+    the mesh axes fsdp and tensor divide the weights and their moments.
 
     Sizes: the defaults have 1.07 M weights; layers 12, width 768, heads 12, vocabulary 31,488, sequence 1024 have 134
     M; layers 32, width 4096, heads 32, vocabulary 32,000, sequence 2048 have 6.71 B.

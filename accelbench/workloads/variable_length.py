@@ -33,10 +33,10 @@ class VariableLength(Workload):
     """Compute the mean over the tokens after two transformer blocks, for texts of 128, 256, 512 and 77 tokens in turn.
 
     Rows 22 and 23 of the claims: "pass in a batch with sequence length 128, JAX compiles for that shape. Next batch is
-    256? Recompile", of which PyTorch is said to have less. Lengths stay as they are, or are padded to the longest or to
-    the next power of two (a bucket), with padding masked; torch.compile runs with its defaults or with `dynamic`. The
-    timed episode is one pass over all texts, compilation included and padding excluded; or the same pass is observed.
-    Each text has the mean of the last one added to all its tokens.
+    256? Recompile", which PyTorch is said to do less. Lengths stay as they are, or are padded to the longest or to the
+    next power of two (a bucket), with padding masked; torch.compile runs with its defaults or with `dynamic`. All calls
+    are timed in order, including compilation but not the padding of texts; or the same calls are observed. The mean of
+    a text is added to all tokens of the next text.
     """
 
     name = "variable-length"

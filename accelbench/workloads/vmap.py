@@ -24,17 +24,17 @@ SECONDS = 0.01
 """Length of a particle's time step."""
 
 Function = Callable[..., Any]
-"""(one row of each array of the batch) -> one row of the result; or all rows at once."""
+"""Function from one row of each array of the batch to one row of the result, or from all rows to all rows."""
 Apply = Callable[..., Any]
-"""(arrays of the batch) -> the result: an array, or a list of its rows."""
+"""Function from the arrays of the batch to the result: an array, or a list of its rows."""
 
 
 class Vmap(Workload):
-    """Move `rows` particles by their velocities, or square as many numbers, by a function that is written for one.
+    """Move `rows` particles by their velocities, or square as many numbers, by a function of one particle or number.
 
     Row 38 of the claims: vmap over 10,000 particles under jit is "a fused kernel that runs as fast as hand-written
     batched CUDA". `jax/jit` is compared with the same update written for the whole batch: under jit, and in PyTorch
-    eagerly and compiled. On a GPU, compilers make of that the kernel that a person would write in CUDA. Row 39: vmap
+    eagerly and compiled. On a GPU, compilers turn that into the kernel that a person would write in CUDA. Row 39: vmap
     instead of a loop "produces a single fused kernel". With `function: square`, the article's f(x) = x**2, loops call
     f row by row: as it is, jitted, or all calls inside one jitted function. Loops return a list: stacking it would copy
     all rows.
@@ -144,7 +144,7 @@ class Vmap(Workload):
 
 
 def _for_one_row(parameters: Vmap.Parameters, stack: Callable[[list[Any]], Any]) -> Function:
-    """Return the function of one row; the particle's position is put together from two numbers, as in the article."""
+    """Return the function of one row; as in the article, it stacks the two numbers of the particle's position."""
     if parameters.function == "square":
         return lambda x: x**2
     return lambda x, v: stack([x[0], x[1]]) + v * SECONDS

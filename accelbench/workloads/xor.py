@@ -1,4 +1,4 @@
-"""Train a network of nine weights on exclusive or: with almost no arithmetic, only the ways of calling it differ."""
+"""Train a network of nine weights on exclusive or, in ways that differ in the overhead of their calls."""
 
 import math
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,11 +29,11 @@ class Xor(Workload):
     """Train by stochastic gradient descent on the squared error, sample by sample; an epoch is four samples.
 
     Rows 28 to 37 of the claims: the same training written in eight ways, which take from 0.08 to 126 s for 10,000
-    epochs; pytorch/compile-whole is ours. All start from the same weights, U(-1/sqrt(in), 1/sqrt(in)). The article
-    converts each sample in its turn and reads every loss after its sample, which blocks: `samples: converted` and
-    `losses: read`. By default samples are on the device beforehand and losses stay there. The learning rate is a Python
-    number that is passed in every call, as in the article, except with torch.optim. jax/scan-epochs is one program from
-    end to end: it takes all samples at once and reads its losses at the end.
+    epochs; pytorch/compile-whole is not from the article. All start from the same weights, U(-1/sqrt(in), 1/sqrt(in)).
+    The article converts each sample in its turn and reads every loss after its sample, which waits for the device:
+    `samples: converted` and `losses: read`. By default samples are on the device beforehand and losses stay there. The
+    learning rate is a Python number that is passed in every call, as in the article, except with torch.optim.
+    jax/scan-epochs is one program from end to end: it takes all samples at once and reads its losses at the end.
     """
 
     name = "xor"
@@ -92,7 +92,7 @@ class Xor(Workload):
                 hidden = 1 / (1 + exp(-(w1 @ x + b1)))
                 output = 1 / (1 + exp(-(w2 @ hidden + b2)))
                 error = output - y
-                # The rate times the gradient of each layer's biases, which is that of the sums before the sigmoid.
+                # Each update is the rate times the gradient of a layer's biases.
                 update2 = rate * 2 * error * output * (1 - output)
                 update1 = update2 @ w2 * hidden * (1 - hidden)
                 w2 -= update2[:, None] * hidden
