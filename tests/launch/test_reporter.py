@@ -10,6 +10,8 @@ import pytest
 from accelbench.api.reasons import FailureReason
 from accelbench.launch.fact import Unreadable, is_reported
 from accelbench.launch.facts import Facts, Threads
+from accelbench.workload import Program
+from accelbench_runner.frameworks.adapter import step_loop
 from accelbench_runner.launch.reporter import Reporter, describe_failure, ensure_formattable
 from accelbench_runner.protocol import (
     PROBE_FILE,
@@ -125,3 +127,15 @@ def test_an_exception_whose_message_raises_is_described_all_the_same() -> None:
 
     failed = describe_failure(ensure_formattable(MuteError()), None)
     assert failed.message == "RuntimeError: MuteError was raised, and formatting its message raises KeyError('text')"
+
+
+def test_a_trace_names_no_line_of_accelbenchs_adapters() -> None:
+    def step(_state: object, _batch: object) -> tuple[object, object]:
+        raise ValueError("mine")
+
+    call, batches = step_loop(Program(state=None, batches=[None], step=step, export=lambda _state, _out: {}, inner=2))
+    with pytest.raises(ValueError, match="mine") as raised:
+        call(None, batches)
+    trace = describe_failure(raised.value, None).trace
+    assert "in step: " in trace
+    assert "adapter.py" not in trace

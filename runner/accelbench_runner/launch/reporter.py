@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import accelbench
+import accelbench_runner
 from accelbench.api.reasons import FailureReason
 from accelbench.api.result import Phase
 from accelbench.catalogue import script, workload_checks
@@ -34,7 +35,8 @@ MAXIMUM_TRACE_CHARACTERS = 1000
 NO_MEMORY = ("std::bad_alloc", "Cannot allocate memory", "failed to map segment from shared object")
 """Messages of C++, the kernel and the dynamic linker when memory runs out."""
 PACKAGE = Path(accelbench.__file__).parent
-OWN_CODE = (str(PACKAGE), str(Path(__file__).parent))
+OWN_CODE = (str(PACKAGE), str(Path(accelbench_runner.__file__).parent))
+"""Directories of accelbench's own code, whose frames are not shown to users."""
 WORKLOADS = str(PACKAGE / "workloads")
 """Directory of accelbench's workloads. Their code is measured, so its frames are shown like a user's."""
 
@@ -187,7 +189,7 @@ def ensure_formattable(error: BaseException) -> BaseException:
 
 
 def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
-    """Return the message that tells the supervisor that the variant raised `error`, with the place in the user's code.
+    """Return the message that reports `error`, which the variant raised, with the place in the user's code.
 
     `adapter` is None if the framework was not imported yet.
     """
