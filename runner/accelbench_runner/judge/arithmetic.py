@@ -23,7 +23,7 @@ EPSILON: Mapping[Precision, float] = {
     "bfloat16": 2.0**-7,
     "float16": 2.0**-10,
 }
-"""The distance from 1 to the next number of the policy's type; for TF32 that of a product's operands."""
+"""The distance from 1 to the next number of the policy's type; for TF32, of the type of a product's operands."""
 
 SMALLEST: Mapping[Precision, float] = {
     "float64": 2.0**-1022,
@@ -32,8 +32,8 @@ SMALLEST: Mapping[Precision, float] = {
     "bfloat16": 2.0**-126,
     "float16": 2.0**-23,
 }
-"""The smallest normal number, because smaller ones may be flushed to zero. Nobody flushes those of float16: twice its
-smallest number."""
+"""The smallest normal number of the type, because smaller ones may be flushed to zero. For float16, which is never
+flushed, twice the smallest subnormal number."""
 
 NARROW = frozenset({"bfloat16", "float16"})
 """Policies whose arrays have fewer bits than float32."""
@@ -230,7 +230,7 @@ def _as_ordinary(value: Any) -> Any:
 
 
 def _needs_rounding(array: Array, precision: Precision) -> Array:
-    """Return True for each number that the policy's type cannot hold; in float64, for each that is no integer."""
+    """Return True for each number that the policy's type cannot hold; in float64, for each that is not an integer."""
     rounded = np.rint(array) if precision == "float64" else round_array(array, precision)
     return np.asarray(rounded != array)
 
@@ -241,7 +241,7 @@ def _as_tf32(value: Any) -> Any:
 
 
 def add_noise(array: Array, salt: int, step: float) -> Array:
-    """Move each number up or down by up to `step` times its size; a hash of the number and `salt` says how far."""
+    """Move each number up or down by up to `step` times its size; a hash of the number and `salt` decides how far."""
     if np.iscomplexobj(array):
         size = np.abs(array)
         real_noise, imaginary_noise = _hashed(array.real, salt), _hashed(array.imag, salt + 1)

@@ -246,7 +246,7 @@ class JudgedCase:
             yield from self._compare_with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by the quantities that decide no verdict, as the 99th percentile."""
+        """Compare each variant with the baseline by quantities that decide no verdict, such as the 99th percentile."""
         for quantity in self.quantities[1:]:
             yield from self._compare_with_baseline(quantity)
 
@@ -292,8 +292,8 @@ class JudgedCase:
     def _deciding_intervals(self, valid: Sequence[str]) -> list[Interval | None]:
         """Return the confidence intervals that must be as narrow as the target before measuring stops.
 
-        They are those of speedups over the baseline; without a valid baseline, those of the variants' own times.
-        `valid` names the variants that can be compared. With too few rounds for an interval, None stands in its place.
+        These are the intervals of speedups over the baseline; without a valid baseline, those of the variants' own
+        times. `valid` names the variants that can be compared. An interval is None if there are too few rounds for it.
         """
         baseline = self.case.baseline
         opponents = [name for name in valid if name != baseline]

@@ -1,7 +1,8 @@
-"""Bring outputs into the form in which they are compared: the workload's `canonical` where several outputs are right.
+"""Bring outputs into their canonical form before they are compared, by the workload's `canonical`.
 
-The same function is applied to the outputs of launches and to every run of the reference, after the run and to ordinary
-arrays in float64. So it adds no rounding of its own, and it sees neither noise nor a framework.
+A workload defines `canonical` if several different outputs are right. It is applied to the outputs of launches and of
+every run of the reference, after the run, as ordinary arrays in float64. So it adds no rounding of the policy's type,
+and it gets no noisy arrays and no framework's arrays.
 """
 
 from collections.abc import Callable
@@ -49,7 +50,7 @@ class CanonicalForm:
         return map_arrays(self.draw(), _read_only)
 
     def apply(self, outputs: NamedArrays) -> NamedArrays:
-        """Return what `canonical` makes of the outputs, in float64; raises CanonicalError if it fails."""
+        """Return the canonical form of the outputs, in float64; raises CanonicalError if `canonical` fails."""
         copies = {name: _in_float64(np.asarray(array)) for name, array in outputs.items()}
         try:
             with np.errstate(all="ignore"):

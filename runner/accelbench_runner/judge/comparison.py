@@ -1,7 +1,8 @@
 """Compare one output of a launch with the reference, element by element.
 
-Three questions decide: is each element within its tolerance, is the median error of elements of like size that of
-rounding, and do no more elements choose otherwise than runs of the reference do.
+An output is right if each element is within its tolerance, if the median error of elements of like size is within the
+tolerance of medians, and if no more elements differ by a choice than in runs of the reference. The terms are those of
+`accelbench_runner.judge.expected`.
 """
 
 from collections.abc import Mapping
@@ -31,9 +32,9 @@ from accelbench_runner.judge.expected import (
 FLOAT16_HINT = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
 ERROR_DIGITS = 2
 MAXIMUM_LESS_EXACT_SHARE = 0.1
-"""Maximum share of the elements in which a less exact algorithm may be beyond its tolerance."""
+"""Maximum share of elements beyond their tolerance for which a less exact algorithm may be the reason."""
 LESS_EXACT_ULPS: Mapping[Precision, float] = {"float64": 2, "float32": 2, "tf32": 1, "bfloat16": 1, "float16": 1}
-"""Maximum error of a less exact algorithm there, in units in the last place of the largest output."""
+"""Maximum error of these elements, in units in the last place of the largest output."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class ArrayComparison:
         ratio: Largest error over its tolerance; above 1 the comparison failed. `MISMATCH` if no tolerance allows it.
         detail: Sentence for people about what differs, where and by how much.
         finite: False if NaN or infinity stands where it does not belong.
-        compared: False if nothing can be compared, as right and wrong outputs look the same.
+        compared: False if nothing can be compared, because right and wrong outputs look the same.
         off: Number of elements outside of their tolerance.
         less_exact: True if few elements are off, and none by more than a rounding of the largest output.
         scales: Largest error of a float, as a multiple of its rounding error.
@@ -62,7 +63,8 @@ class ArrayComparison:
     def severity(self) -> tuple[bool, float, bool]:
         """Return a sort key; the comparison with the largest key is the worst.
 
-        NaN or infinity is worse than any ratio. Of two equal ratios, that of an output that was compared is the worse.
+        NaN or infinity is worse than any ratio. At equal ratios, an output that was compared is worse than one that
+        could not be compared.
         """
         return (not self.finite, self.ratio, self.compared)
 
@@ -226,7 +228,7 @@ def _compare_medians(name: str, error: Array, expected: Expected, after: str) ->
 
 
 def _compare_integers(name: str, output: Array, error: Array, expected: Expected, after: str) -> ArrayComparison:
-    """Compare integers or booleans: they must equal the reference, except for a few choices as its own runs make them.
+    """Compare integers or booleans: they must equal the reference, except for a few choices, as its own runs make them.
 
     `error` has the absolute error of each element of the flattened output; `after` says after how much work.
     """

@@ -1,4 +1,4 @@
-"""Find out whether a reference decides by its numbers how it goes on, as a loop does that stops at a tolerance.
+"""Find out whether a reference branches on the numbers that it computes, like a loop that stops at a tolerance.
 
 Such a reference is only as exact as its tolerance, so a small difference in float64 does not show a wrong formula.
 """
@@ -15,10 +15,10 @@ DECIDES = "the reference's numbers decide on a loop or a branch, so that it may 
 
 
 def reference_limit(run: Callable[[Arrays], NamedArrays], start: Arrays) -> str | None:
-    """Return what may keep a reference in NumPy from being as exact as float64: decisions by its numbers.
+    """Return why a reference in NumPy may be less exact than float64: it branches on its numbers.
 
-    Empty if it makes none, None if that is unknown: the reference calls a function such as `np.asarray`, which returns
-    ordinary arrays.
+    The text is empty if it does not. None if this is unknown: the reference fails on watched arrays, or calls a
+    function such as `np.asarray`, which returns ordinary arrays.
     """
     decisions: list[str] = []
     try:
@@ -32,7 +32,7 @@ def reference_limit(run: Callable[[Arrays], NamedArrays], start: Arrays) -> str 
 
 
 class WatchedArray(np.ndarray[Any, Any]):
-    """Hold numbers, and record when Python reads one of them or of those computed from them, as `if` and `while` do."""
+    """Hold numbers, and record when Python reads one, as `if` and `while` do. Arrays computed from them do the same."""
 
     decisions: list[str]
     """Names of the methods by which numbers were read."""
@@ -64,7 +64,7 @@ class WatchedArray(np.ndarray[Any, Any]):
         return (self[position] for position in range(len(self)))
 
     def _watched(self, value: Any) -> Any:
-        """Return arrays and single numbers of NumPy as watched ones, also inside a tuple or a list."""
+        """Return arrays and single numbers of NumPy as watched arrays, also inside a tuple or a list."""
         if isinstance(value, np.ndarray | np.generic):
             return _watch(np.asarray(value), self.decisions)
         if isinstance(value, tuple) and hasattr(value, "_fields"):  # a NamedTuple, as of np.linalg.eigh
@@ -113,7 +113,7 @@ def _watch(array: Array, decisions: list[str]) -> WatchedArray:
 
 
 def _as_ordinary(value: Any) -> Any:
-    """Return watched arrays as ordinary ones, also inside containers; other values unchanged."""
+    """Return watched arrays as ordinary arrays, also inside containers; other values unchanged."""
     if isinstance(value, WatchedArray):
         return value.view(np.ndarray)
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):

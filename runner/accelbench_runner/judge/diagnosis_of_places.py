@@ -16,7 +16,7 @@ MAXIMUM_AXES = 4
 MINIMUM_OVERLAP = 4
 """Minimum number of numbers that agree after a shift."""
 MAXIMUM_EDGE_SHARE = 0.125
-"""Maximum share of an axis that is called its edges."""
+"""Width of each of the two edges of an axis, as a share of the axis's length."""
 MINIMUM_WITH_EDGES = 8
 """Minimum length of an axis that has edges."""
 MAXIMUM_OFFSETS = 64
@@ -24,7 +24,7 @@ MAXIMUM_OFFSETS = 64
 MAXIMUM_SPECIAL_SHARE = 0.9
 """Maximum share of an output that is wrong only at special values of an input."""
 MAXIMUM_SPECIAL = 3
-"""Maximum number of values of an input at which alone an output is wrong, such as both bounds of a clamp."""
+"""Maximum number of input values that explain where an output is wrong, such as both bounds of a clamp."""
 KINK = (
     ". A function may have a kink or a jump there (abs, relu and clamp have no derivative at the bound), where "
     "frameworks choose differently"
@@ -36,7 +36,7 @@ MAXIMUM_LINES = 256
 
 
 def explain_shape(difference: Difference) -> str:
-    """Explain an output that has the right numbers in a wrong shape; empty if the numbers are others."""
+    """Explain an output that has the right numbers in a wrong shape; empty if the numbers are wrong."""
     output, expected = difference.output, difference.expected
     for axes in _axis_orders(output):
         if difference.is_corrected_by(np.transpose(output, axes)):
@@ -138,7 +138,7 @@ def explain_shift(difference: Difference) -> str:
 
 
 def explain_order(difference: Difference) -> str:
-    """Explain the right numbers in another order, along an axis or anywhere; empty if the numbers are others."""
+    """Explain the right numbers in another order, along an axis or anywhere; empty if the numbers are wrong."""
     if difference.expected.ndim == 0:
         return ""
     for axis in reversed(range(difference.expected.ndim)):
@@ -173,29 +173,30 @@ def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
 def _probability_of_accident(
     difference: Difference, places: Any, axis: int | None, *, any_order: bool = False
 ) -> float:
-    """Estimate the probability that random wrong numbers would also look like the right numbers, rearranged.
+    """Estimate the probability that random numbers in place of the wrong ones would be the right numbers, rearranged.
 
-    `places` is the index of the part of the array that is rearranged. A random number can have any value within the
-    range of its line along `axis` (of all numbers if it is None); values that are frequent among the right numbers are
-    as frequent among random ones. With `any_order`, k wrong numbers of a line may be put in any of k! orders; otherwise
-    each has one place.
+    `places` is the index of the part of the array that is rearranged. A random number is one of the right numbers of
+    its line along `axis`, or any number in their range; if `axis` is None, all numbers are one line. With `any_order`,
+    k wrong numbers of a line may be put in any of k! orders; otherwise each has one place.
     """
     wrong, right, allowed = (
         _lines(array[places], axis) for array in (difference.wrong, difference.expected_floats, difference.allowed)
     )
     width_of_integer = 1.0 if difference.holds_integers else 0.0
-    logarithm = 0.0
+    log_probability = 0.0
     for line in np.flatnonzero(wrong.any(axis=1))[:MAXIMUM_LINES]:
         numbers = np.sort(right[line])
-        centres, widths = right[line][wrong[line]], allowed[line][wrong[line]]
+        centres, widths = right[line][wrong[line]], allowed[line][wrong[line]]  # the numbers that would be right
+        # A random number is right with the larger of two probabilities: the share of the line's other right numbers
+        # that are within the tolerance, and the share of their range that the tolerance covers.
         first = np.searchsorted(numbers, centres - widths, "left")
         last = np.searchsorted(numbers, centres + widths, "right")
-        share_of_others = (last - first - 1) / max(1, numbers.size - 1)  # besides the right number itself
+        share_of_others = (last - first - 1) / max(1, numbers.size - 1)
         share_of_range = (2 * widths + width_of_integer) / (np.ptp(numbers) + width_of_integer)
         shares = np.clip(np.maximum(share_of_others, share_of_range), 0.0, 1.0)
-        orders = math.lgamma(centres.size + 1) if any_order else 0.0
-        logarithm += min(0.0, orders + float(np.sum(np.log(shares))))
-    return math.exp(logarithm)
+        log_orders = math.lgamma(centres.size + 1) if any_order else 0.0  # log(k!)
+        log_probability += min(0.0, log_orders + float(np.sum(np.log(shares))))
+    return math.exp(log_probability)
 
 
 def _lines(array: Array, axis: int | None) -> Array:

@@ -16,7 +16,7 @@ MINIMUM_ALONG_AXIS = 4
 MINIMUM_PER_LABEL = 4
 """Minimum number of elements for each value of integers that are called labels."""
 MAXIMUM_SMALL_CHANGE = 0.1
-"""Maximum distance from 1 of factors that another epsilon makes."""
+"""Maximum distance from 1 of factors that are explained by another epsilon."""
 MINIMUM_EQUAL = 4
 """Minimum number of wrong elements whose equal values are no accident."""
 FACTORS = {
@@ -72,7 +72,7 @@ def explain_overflow(difference: Difference) -> str:
 
 
 def explain_sign(difference: Difference) -> str:
-    """Explain numbers that are right but for their sign; empty if they are not."""
+    """Explain numbers that are right except for their sign; empty if they are not."""
     output, expected = difference.output, difference.expected
     if output.dtype.kind in "bu" or expected.dtype.kind in "bu":  # booleans and unsigned integers have no sign
         return ""
@@ -89,12 +89,12 @@ def explain_sign(difference: Difference) -> str:
 
 
 def explain_phase(difference: Difference) -> str:
-    """Explain complex numbers that are right but for their phase; empty if they are not.
+    """Explain complex numbers that are right except for their phase; empty if they are not.
 
     An output holds complex numbers as pairs of real and imaginary part, along its last axis.
     """
     output, expected = difference.output.astype(np.float64), difference.expected_floats
-    # Only several numbers can vary, so from there on `expected` has a last axis.
+    # If `expected` varies, it has several numbers, and so it has a last axis.
     if difference.holds_integers or not difference.varies or expected.shape[-1] != 2:  # noqa: PLR2004 - real and imaginary
         return ""
     right_size = np.hypot(expected[..., :1], expected[..., 1:])
@@ -109,7 +109,7 @@ def explain_phase(difference: Difference) -> str:
 
 
 def explain_labels(difference: Difference) -> str:
-    """Explain integers that are labels, as of clusters, and right but for their names; empty if they are not."""
+    """Explain labels, such as those of clusters, that are right except for their names; empty if they are not."""
     if not difference.holds_integers or difference.expected.dtype.kind == "b":
         return ""
     elements = np.stack([difference.output.ravel(), difference.expected.ravel()]).astype(np.int64)
@@ -221,7 +221,7 @@ def explain_along_axis(difference: Difference) -> str:
     The factor may also be a product of two, each constant along another axis.
     """
     output, expected = difference.output.astype(np.float64), difference.expected_floats
-    if difference.holds_integers or expected.ndim < 2:  # noqa: PLR2004 - an offset along the only axis is that of all numbers
+    if difference.holds_integers or expected.ndim < 2:  # noqa: PLR2004 - `explain_offset` has tried a single axis
         return ""
     for axis, length in enumerate(expected.shape):
         other_axes_have_length_one = expected.size == length
@@ -292,7 +292,7 @@ def explain_equal_errors(difference: Difference) -> str:
     direction = "larger" if error > 0 else "smaller"
     count = f"{wrong_numbers.size:,} of {wrong.size:,} elements"
     sentence = f"it is {direction} by {abs(error):.6g} wherever it is wrong, in {count}"
-    # Only below 0 does rounding down give another integer than rounding to zero: one less.
+    # Below 0, rounding down gives one less than rounding to zero; above 0, both give the same integer.
     if np.all(np.maximum(wrong_numbers, right_numbers) <= 0) and abs(error) == 1:
         return f"{sentence}: one side rounds down, the other to zero (// and rounding_mode='trunc')"
     if np.all(np.sign(wrong_numbers) * np.sign(right_numbers) < 0):

@@ -1,26 +1,27 @@
 """Find out how far each output of a correct program may lie from the float64 reference.
 
-Only the reference is asked, never a variant, so a wrong variant cannot widen its own tolerance. The reference runs in
-float64 on the case's inputs, then again in three series of perturbed runs. Each run is an example of what a correct
+Tolerances are computed from the reference alone, so a wrong variant cannot widen its own tolerance. The reference runs
+in float64 on the case's inputs, then again in three series of perturbed runs. Each run is an example of what a correct
 program may return:
 
-- on inputs that are moved up or down by one ulp (unit in the last place) of the policy's type: what one ulp of the
-  inputs does to each output;
-- in the policy's own type: what the roundings inside the program do;
-- in float64 with every operation's result moved by up to one ulp: the same, where a function is so flat that moved
-  inputs leave every rounding as it is.
+- on inputs that are moved up or down by one ulp (unit in the last place) of the policy's type, which shows how much one
+  ulp of the inputs changes each output;
+- in the policy's own type, which shows the effect of roundings inside the program;
+- in float64 with every operation's result moved by up to one ulp, which shows this effect even if a function is so flat
+  that moved inputs do not change its roundings.
 
 The terms of this module:
 
 - The deviation of an output is its distance in a perturbed run from the unperturbed float64 run.
 - The rounding error of an output is the largest root mean square of its deviations in the three series, and at least
-  the median of outputs of like size: eight deviations may cancel in one output, and its neighbours show it; a few large
-  outputs cannot speak for all others. Documents and results call this error a scale.
-- A choice is a decision of a program that rounding can turn over: relu at zero, or the larger of two equal numbers. In
-  integers every change is one. In floats, an outlier shows it: a deviation far larger than those of all other runs.
+  the median of the rounding errors of outputs of like size, because the few deviations of one output may all be small
+  by chance. Documents and results call this error a scale.
+- A choice is a decision of a program that rounding can reverse, such as relu at zero, or the larger of two equal
+  numbers. In integers, every change is a choice. In floats, a choice shows as an outlier: a deviation far larger than
+  those of all other runs.
 
-Good, "The Population Frequencies of Species and the Estimation of Population Parameters" (1953), estimates from the
-choices that a single run made how many a further program makes elsewhere.
+The number of choices in elements where no run made one is estimated from the elements that exactly one run changed, as
+in Good, "The Population Frequencies of Species and the Estimation of Population Parameters" (1953).
 
 docs/method/parity-by-element.md has the reasons and the measured errors.
 """
@@ -48,26 +49,28 @@ SUM_ULPS: Mapping[Precision, float] = {
     "bfloat16": 0.02,
     "float16": 0.02,
 }
-"""Growth of a sum's rounding error with the square root of its terms, in units in the last place of the sum."""
+"""Rounding error of a sum over the square root of its number of terms, in units in the last place of the sum."""
 MINIMUM_OTHER_RUNS = 3
 """Minimum number of other runs with which a run's deviation is compared to find outliers."""
 CLASS_ELEMENTS = 64
-"""Minimum number of outputs of like size whose median means something."""
+"""Minimum number of outputs of like size whose median is compared."""
 PART_ELEMENTS = 2**18
 """Number of elements that are handled at once, so that intermediate arrays take little memory."""
 CLASSES_PER_DECADE = 2
 NEGLIGIBLE_SIZE = 1e-6
 """Size below which outputs are in the smallest class, as a share of the median size."""
 MAXIMUM_OUTLIER_SHARE = 1e-4
-"""Maximum share of floats that are outliers in a run. More of them are no choices: rounding errors are too small."""
+"""Maximum share of floats that are outliers in a run. More of them are not choices, but show that rounding errors were
+estimated too small."""
 MAXIMUM_CHANCE = 0.1
-"""Maximum share of integers that one ulp changes. If it changes more, they are chance and cannot be compared."""
+"""Maximum share of integers that one ulp changes. If it changes more, they depend on chance and cannot be compared."""
 MAXIMUM_CHOOSING_SHARE = 0.01
-"""Maximum share of outputs that may choose otherwise."""
+"""Maximum share of an output's elements that may differ from the reference by a choice."""
 UNSEEN_CHOICES_FACTOR = 4.0
-"""Maximum number of choices where no run of the reference made one, as a multiple of their expected number."""
+"""Maximum number of choices in elements where no run of the reference made one, as a multiple of their expected
+number."""
 MANY_ELEMENTS = 1000
-"""Number of integers from which one more than the expected choices is allowed."""
+"""Minimum number of integers in an output for which one choice more than expected is allowed."""
 
 
 def _parts(size: int) -> Iterator[slice]:
@@ -78,7 +81,7 @@ def _parts(size: int) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class Choices:
-    """Hold which elements of an output perturbed runs of the reference changed, because they chose otherwise.
+    """Hold the elements of an output in which perturbed runs of the reference made another choice.
 
     Attributes:
         runs: Number of perturbed runs.
@@ -87,7 +90,7 @@ class Choices:
         most_changed: Largest number of integers that a run changed.
         farthest: Largest distance of a changed element from the reference.
         positions: Flat indexes of changed integers, one for each run that changed it.
-        values: What the run returned there.
+        values: The integer that the run returned at each of these positions.
     """
 
     runs: int = 0
@@ -102,8 +105,8 @@ class Choices:
     def maximum_new(self) -> int:
         """Return how many elements a correct program may change that no run of the reference changed.
 
-        This is the larger of two estimates. A program that adds in another order changes about as many integers as a
-        run of the reference, but other integers. By the Good-Turing estimate, a further run is expected to change
+        This is the larger of two estimates. A program that adds in another order changes other integers than a run of
+        the reference, but about as many. By the Good-Turing estimate, a further run is expected to change
         `changed_once / runs` new elements; `UNSEEN_CHOICES_FACTOR` times as many are allowed.
         """
         if not self.runs:
@@ -191,7 +194,7 @@ class DeviationStatistics:
         self._precision = precision
         self._runs = 0
         self._runs_in_series = 0
-        # Of floats.
+        # For floats:
         self._dtype = np.float64 if precision == "float64" else np.float32
         self._rounding_error = self._zeros()
         """Largest of the rounding errors that the series have shown so far."""
@@ -203,7 +206,7 @@ class DeviationStatistics:
         """Number of outliers so far, over all elements and series; see `_limit_outliers`."""
         self._farthest_outlier = 0.0
         """Largest deviation of an outlier."""
-        # Of integers, by run.
+        # For integers, an array for each run:
         self._positions: list[Array] = []
         self._values: list[Array] = []
 
@@ -214,7 +217,7 @@ class DeviationStatistics:
     def add(self, output: Array, ulps: float) -> None:
         """Add the output of a run that was perturbed by `ulps` units in the last place.
 
-        Of integers, the changed ones are kept; of floats, the deviation per unit in the last place is added up.
+        For integers, the changed ones are kept; for floats, the squares of the deviations are added up.
         """
         self._runs += 1
         if not is_float(self.value):
@@ -269,7 +272,7 @@ class DeviationStatistics:
         root_of_squares = self._root_of_squares[part].astype(np.float64)
         largest = self._largest[part].astype(np.float64)
         other_runs = self._runs_in_series - 1
-        # Only the run with the largest deviation may be an outlier: without its square, those of the others are left.
+        # Only the run with the largest deviation may be an outlier. Subtracting its square leaves those of other runs.
         squares_of_others = np.maximum(np.square(root_of_squares) - np.square(largest), 0.0)
         rms_of_others = np.sqrt(squares_of_others / other_runs)
         own_rounding = OWN_ULPS[self._precision] * self._ulp(part)

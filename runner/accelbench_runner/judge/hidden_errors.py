@@ -1,8 +1,8 @@
 """Find out which errors the canonical form of outputs hides, by disturbing right outputs.
 
 A `canonical` that returns a constant makes all programs agree, and one that rounds to two digits hides every error
-below them. Neither shows in the form itself. So the reference's outputs are disturbed, one output at a time, and the
-result is compared as a launch's would be.
+below them. The canonical form itself does not show this. So the reference's outputs are disturbed, one output at a
+time, and their canonical form is compared with the reference, like that of a launch.
 """
 
 import math
@@ -23,8 +23,9 @@ from accelbench_runner.judge.layout import describe_layout
 LARGEST_ERROR = 0.5
 """Largest error that is tried, as a share of an output's root mean square. A form that hides it hides the output."""
 SMALLEST_ERROR_ULPS = 4.0
+"""Errors below this many units in the last place of the policy's type are not tried."""
 STEP = 4.0
-"""Ratio of two errors that are tried."""
+"""Ratio of each error to the next smaller one that is tried."""
 SINGLE_ELEMENTS = 8
 """Number of elements of an output that are disturbed alone."""
 
@@ -35,10 +36,11 @@ class HiddenErrors:
 
     Attributes:
         outputs: Names of the outputs in which no error is noticed.
-        smallest_noticed: Smallest error of a whole output that is noticed in the canonical form, as a share of the
-            output's root mean square; of several outputs, the largest of these errors. An error is noticed if it shows
-            in at least half as many numbers as the largest one. 0 without floats.
-        single: Text that counts, by output, the errors of single numbers that are not noticed; empty if all are.
+        smallest_noticed: Smallest error that is noticed in every output of floats if all its numbers are wrong, as a
+            share of the output's root mean square. An error is noticed if it shows in at least half as many numbers of
+            the canonical form as `LARGEST_ERROR`. 0 without floats.
+        single: Text that counts, by output, the errors of single numbers that are not noticed; empty if all are
+            noticed.
     """
 
     outputs: tuple[str, ...] = ()
@@ -120,7 +122,7 @@ def _smallest_noticed_error(trial: _Trial, epsilon: float, minimum_count: float)
     # Another error is added as long as it is larger than `SMALLEST_ERROR_ULPS` times `epsilon`.
     while errors[-1] > SMALLEST_ERROR_ULPS * epsilon * STEP:
         errors.append(errors[-1] / STEP)
-    noticed, unnoticed = 0, len(errors)  # indexes: of an error that is noticed, and of a smaller one that is not
+    noticed, unnoticed = 0, len(errors)  # indexes of an error that is noticed, and of a smaller error that is not
     while unnoticed - noticed > 1:
         middle = (noticed + unnoticed) // 2
         if trial.count_noticed(errors[middle]) >= minimum_count:

@@ -1,11 +1,11 @@
-"""Compare random outputs by moments: of their distribution, and of what each element has in common with the reference.
+"""Compare random outputs with the reference by the moments of their distribution.
 
-Two correct programs draw other numbers, so no element can be compared. What they share is the distribution. The
-reference draws several times; a number becomes its rank among all these draws, between 0 and 1, because ranks have
-moments where the numbers have none, as in a Cauchy distribution. Compared are the first four moments of the ranks, as
-the orthonormal polynomials of Neyman, "Smooth Test for Goodness of Fit" (1937): location, spread, skew and tails. A
-fifth shows whether each element follows the mean of that element in the reference: a dropout of other rows has the same
-distribution.
+Two correct programs draw different numbers, so elements cannot be compared, but they draw from the same distribution.
+The reference draws several times. Each number is replaced by its rank among all these draws, between 0 and 1, because
+ranks have moments even if the numbers have none, as in a Cauchy distribution. The first four moments of the ranks are
+compared, as the orthonormal polynomials of Neyman, "Smooth Test for Goodness of Fit" (1937): location, spread, skew and
+tails. A fifth moment shows whether each element follows its mean in the reference, because a dropout of the wrong rows
+has the same distribution.
 
 A moment may differ by a multiple of its standard error, which is the larger of two: that of independent elements, and
 the standard deviation between the reference's draws. So the tolerance follows from the number of elements. Pure.
@@ -24,19 +24,19 @@ RUNS = 16
 MAXIMUM_ELEMENTS = 2**17
 """Maximum number of elements of an output that are compared; of larger outputs, a random choice is."""
 MINIMUM_ELEMENTS = 64
-"""Minimum number of elements whose moments are compared: those of fewer are not distributed like normal numbers."""
+"""Minimum number of elements whose moments are compared; the moments of fewer elements are not normally distributed."""
 MOMENTS = ("location", "spread", "skew", "weight of the tails", "link to the element")
 MAXIMUM_ERRORS = 6.0
 """Maximum difference in standard errors. With 16 draws, a correct moment is further off in 1 of 40,000 cases."""
 USELESS_SHIFT = 1.0
 """Smallest detected shift, in standard deviations, from which on a comparison detects nothing of interest."""
 ROUNDING = 2.0**-12
-"""Relative difference of two numbers that count as equal: float32, and narrow types up to a few units, round alike."""
+"""Maximum relative difference of two numbers that count as equal, so that rounding in float32 does not change ranks."""
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Hold what the draws of the reference have in common, for one output.
+    """Hold the distribution of one output of the reference, as its draws show it.
 
     Attributes:
         shape: Shape of the output.
@@ -67,7 +67,7 @@ class MomentComparison:
     Attributes:
         ratio: Largest difference over its tolerance; above 1 the comparison failed.
         detail: What differs and by how much, for people.
-        compared: False if right and wrong outputs look the same.
+        compared: False if nothing can be compared, because right and wrong outputs look the same.
     """
 
     ratio: float
@@ -144,7 +144,7 @@ def _location(ranks: Array) -> Array:
 
 
 def _terms(ranks: Array, mean_locations: Array) -> Array:
-    """Return the terms whose means are the moments: a row for each of the `MOMENTS`, a column for each element.
+    """Return the terms whose means over the elements are the moments; the shape is (moments, elements).
 
     They are the first four orthonormal Legendre polynomials of the ranks, and the product of an element's location and
     its mean location in other draws.

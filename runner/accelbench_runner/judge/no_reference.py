@@ -1,4 +1,4 @@
-"""Name whose failure leaves a case without a reference: the workload's `reference()`, or the baseline's own program."""
+"""Report that no reference can be used, and what failed: `reference()`, `canonical()` or the baseline's own program."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,14 +17,14 @@ class UnrepeatableError(ValueError):
 
 
 class RandomOutputsError(UnrepeatableError):
-    """Report that two runs of the reference on the same inputs return different outputs `name`."""
+    """Report that two runs of the reference on the same inputs differ in the output `name`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} differs between two runs on the same inputs: {RANDOM}")
 
 
 class StatefulProgramError(UnrepeatableError):
-    """Report that the outputs `name` of a baseline's own program change after calls on other inputs."""
+    """Report that the output `name` of a baseline's own program changes after calls on other inputs."""
 
     def __init__(self, name: str) -> None:
         super().__init__(

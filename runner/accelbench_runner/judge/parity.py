@@ -34,7 +34,7 @@ from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.outputs import FORMULA, UNSEEN
 
 MOST_SHARE = 0.9
-"""Share of the outputs for which a certificate says what parity detects, besides half of them."""
+"""A certificate states the relative error that parity detects in half of the floats, and in this share of them."""
 
 
 def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
@@ -198,9 +198,9 @@ def compare_in_float64(request: JudgeRequest, launch: LaunchRecord, outputs: Pat
 
 
 def _limit_of_reference(case: Case, launches: Sequence[LaunchRecord], units: int) -> str | None:
-    """Return what may keep the reference from being as exact as float64; empty if nothing does, None if unknown.
+    """Return why the reference may be less exact than float64; empty if there is no reason, None if unknown.
 
-    Of a baseline's own program, its launch has reported it.
+    If the reference is a baseline's own program, the baseline's launch has reported the reason.
     """
     workload = catalogue.find(case.workload)
     if workload.has_reference():
@@ -285,7 +285,7 @@ def _resolution(reference: Reference) -> tuple[float | None, float | None]:
 
 
 def is_within_tolerance(outputs: NamedArrays, reference: Reference) -> bool:
-    """Return True if outputs are within their tolerances; where the reference has NaN or infinity, they must too."""
+    """Return True if outputs are within their tolerances, and have NaN and infinity where the reference has them."""
     units = 0  # needed only for texts of the reading, which are not used here
     return compare(outputs, replace(reference, non_finite=True), units).worst_ratio <= 1
 
@@ -293,7 +293,7 @@ def is_within_tolerance(outputs: NamedArrays, reference: Reference) -> bool:
 def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
     """Return True if there are several outputs and all agree with the first, whether or not the reference is right."""
     first, *others = outputs
-    # If the reference is wrong, its tolerances may be wrong too. So rounding errors of one ulp are tried as well.
+    # If the reference is wrong, its tolerances may be wrong too. So tolerances for errors of one ulp are tried as well.
     ulp = EPSILON[reference.precision]
     with_ulp = {
         name: Expected(value, np.full(value.shape, ulp * root_mean_square(value)), reference.precision)

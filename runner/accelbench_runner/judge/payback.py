@@ -61,8 +61,8 @@ def _variant_and_unit(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
 def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
     """Replace each step time x by g (1 + log(x / g)), where g is the geometric mean of all step times.
 
-    Reports show g, and the estimate uses arithmetic means. The arithmetic mean of the new times is g, and their
-    variance gives that of g (delta method).
+    Reports show g, and the estimate uses arithmetic means. The arithmetic mean of the new times is g, and the variance
+    of g follows from their variance (delta method).
     """
     if not costs:
         return []

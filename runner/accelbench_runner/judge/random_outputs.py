@@ -21,7 +21,7 @@ ONLY_SHAPES = "the values are random, as the workload declares: only names, shap
 
 
 def declared_random_comparison(case: Case) -> str:
-    """Return how the workload declares that its random outputs are compared, `moments` or `shapes`; else empty."""
+    """Return how outputs that the workload declares random are compared, `moments` or `shapes`; empty if none are."""
     try:
         workload = catalogue.find(case.workload)
         return workload.measure(catalogue.parse_parameters(workload, case.parameters)).random or ""
@@ -36,7 +36,7 @@ def read_random(request: JudgeRequest, launch: LaunchRecord, outputs: NamedArray
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
         return without_reference(request.case, request.launches, units, error)
     reading = _compare(request.case, as_real(outputs), expected, units)
-    # A run in float64 tells no more about random outputs, so its comparison is marked as not made.
+    # A run in float64 shows no more about random outputs, so its comparison is marked as not made.
     in_float64 = mismatch(units, "random outputs show no more in float64").model_copy(update={"compared": False})
     reading = reading.model_copy(update={"formula": in_float64})
     dependence = value_or_none(launch.facts.dependence)

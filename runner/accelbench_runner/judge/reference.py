@@ -36,9 +36,9 @@ RUNS_BY_SECONDS = ((1.0, RUNS), (5.0, 4))
 """Maximum number of runs of a reference that takes up to so many seconds; slower ones get `MINIMUM_RUNS`."""
 MINIMUM_RUNS = 2
 WIDENING = {4: 1.5, MINIMUM_RUNS: 2.5}
-"""Factor of the rounding errors by the number of runs, if there are fewer than `RUNS`: few runs show too little."""
+"""Factor by which rounding errors are increased after fewer than `RUNS` runs, because few runs underestimate them."""
 FORMULA_RUNS = 4
-"""The same as `RUNS` for programs in float64, whose errors may be many tolerances."""
+"""Number of runs, as `RUNS`, for outputs in float64. Fewer are enough, because their errors may be many tolerances."""
 FLOAT64_STEP_ULPS = 2.0**12
 """Number of ulp by which numbers are moved for float64; the deviations of outputs are divided by it. The reference
 itself rounds in float64, which would hide the effect of one ulp. Outputs are still linear in so small a step."""
@@ -68,7 +68,7 @@ class RawOutputs:
 
 @dataclass(frozen=True)
 class Reference:
-    """Hold the right outputs after some units of work, and how exactly correct programs return them."""
+    """Hold the right outputs after some units of work, and their tolerances."""
 
     expected: Mapping[str, Expected]
     precision: Precision
@@ -94,8 +94,8 @@ class Reference:
     def to_compared_form(self, outputs: NamedArrays) -> NamedArrays:
         """Return a launch's outputs in the form in which they are compared.
 
-        Raises IncomparableOutputsError if they have no such form, or if an output has NaN or infinity and that of the
-        reference has none.
+        Raises IncomparableOutputsError if they have no such form, or if an output has NaN or infinity and the same
+        output of the reference has none.
         """
         if self.form is None:
             return as_real(outputs)
@@ -166,9 +166,10 @@ def reference_for(
 
 
 def _add_raw_outputs(reference: Reference, form: CanonicalForm, outputs: NamedArrays, state: NamedArrays) -> Reference:
-    """Return the reference with the properties that are found from its `outputs`, to which `form` is not yet applied.
+    """Return the reference with the properties that its raw outputs show.
 
-    `state` is the initial state, which a step that does nothing would return.
+    `outputs` are the reference's outputs before `form` is applied to them. `state` is the initial state, which a step
+    that does nothing would return.
     """
     shapes = {name: np.shape(output) for name, output in outputs.items()}
     initial = {name: state[name] for name, shape in shapes.items() if name in state and np.shape(state[name]) == shape}
@@ -184,7 +185,7 @@ def _add_raw_outputs(reference: Reference, form: CanonicalForm, outputs: NamedAr
 def leaves_state_unchanged(state: NamedArrays, expected: Mapping[str, Expected]) -> bool:
     """Return True if arrays of the initial `state` are among the outputs, and all of them have their initial values."""
     names = [name for name, each in expected.items() if name in state and np.shape(state[name]) == each.value.shape]
-    return bool(names) and all(_is_near(state[name], expected[name]) for name in names)
+    return bool(names) and all(_is_within_tolerance(state[name], expected[name]) for name in names)
 
 
 def counts_units(program: ReferenceProgram, start: Arrays, units: int, expected: Mapping[str, Expected]) -> bool:
@@ -197,11 +198,12 @@ def counts_units(program: ReferenceProgram, start: Arrays, units: int, expected:
     with np.errstate(all="ignore"):
         halfway = _as_arrays(program.exact(start, units // 2))
     return not all(
-        halfway[name].shape == each.value.shape and _is_near(halfway[name], each) for name, each in expected.items()
+        halfway[name].shape == each.value.shape and _is_within_tolerance(halfway[name], each)
+        for name, each in expected.items()
     )
 
 
-def _is_near(output: Array, expected: Expected) -> bool:
+def _is_within_tolerance(output: Array, expected: Expected) -> bool:
     """Return True if each element is within its tolerance, or the output or the reference is not finite there."""
     with np.errstate(all="ignore"):
         error = np.abs(np.asarray(output).astype(np.float64) - expected.value.astype(np.float64))
@@ -211,7 +213,7 @@ def _is_near(output: Array, expected: Expected) -> bool:
 def compute(
     program: ReferenceProgram, start: Arrays, units: int, precision: Precision, runs: int = RUNS
 ) -> dict[str, Expected]:
-    """Return the reference's outputs after `units` units of work, and how exactly programs in `precision` return them.
+    """Return the reference's outputs after `units` units of work, with the tolerances for programs in `precision`.
 
     `start` must be rounded to `precision`. There are at most `runs` runs with perturbed inputs, and as many in the
     policy's arithmetic, half of them with noise in every operation. A slow reference runs less often, and its
@@ -237,8 +239,8 @@ def compute(
             del perturbed  # so that only one is in memory
         _end_series(statistics)
 
-        # The second series: in float64, from perturbed inputs. Each unit of work rounds the state once; if no run in
-        # the policy's type has shown what that does, the state is perturbed more.
+        # The second series: in float64, from perturbed inputs. In the policy's type, each unit of work rounds the state
+        # once. If no run has done so, the state is perturbed more in place of these roundings.
         state_step = step if is_rounded else step * float(np.sqrt(units))
         for _ in range(runs):
             _add_run(statistics, program.exact(perturb(start, state_step, step, rng), units), ulps)
@@ -311,7 +313,7 @@ def _as_arrays(outputs: NamedArrays) -> dict[str, Array]:
 
 
 def _attempt(run: Callable[[], NamedArrays]) -> NamedArrays:
-    """Return the outputs of a run on inputs, or in arithmetic, that the program may not support; none if it fails."""
+    """Return the outputs of a run; empty if it fails, because the program may not support its inputs or arithmetic."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they concern arithmetic that the program's author did not choose
         try:
@@ -321,11 +323,12 @@ def _attempt(run: Callable[[], NamedArrays]) -> NamedArrays:
 
 
 Perturbation = Callable[[Arrays, float, float, np.random.Generator], Arrays]
-"""Moves the floats of arrays by fractions of their size: first that for the state, then that for the batches."""
+"""Function that moves floats by a fraction of their size, at random. Its arguments are the arrays, the fraction for the
+state, the fraction for the batches, and the random generator."""
 
 
 def _find_accepted_perturbation(run: Callable[[Arrays], NamedArrays], start: Arrays, step: float) -> Perturbation:
-    """Return how to perturb the inputs of a program so that `run` accepts them: all numbers, only fractions, or none.
+    """Return the function that perturbs as many inputs as `run` accepts: all floats, only fractions, or none.
 
     Some programs check their inputs: SciPy's `sosfilt` requires a column of ones. State and batches are both moved by
     `step`, a fraction of their size.
@@ -347,11 +350,12 @@ def _perturb(
 ) -> Arrays:
     """Move each float up or down at random, by a fraction of its size: `state_step` in the state, `step` in batches.
 
-    Some move by half of that. With `keeps_whole_numbers`, floats without a fractional part stay, as integers always do.
+    At random, some move by only half of the fraction. With `keeps_whole_numbers`, floats without a fractional part are
+    not moved; integers never are.
     """
 
     def perturb_array(array: Array, fraction: float) -> Array:
-        """Return the array with each float moved by `fraction` of its size, or by half of that."""
+        """Return the array with each float moved by `fraction` of its size, or by half of the fraction."""
         if array.dtype.kind == "c":
             return np.asarray(perturb_array(array.real, fraction) + 1j * perturb_array(array.imag, fraction))
         if not is_float(array):

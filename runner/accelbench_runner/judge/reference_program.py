@@ -32,7 +32,7 @@ class ReferenceProgram(Protocol):
         Args:
             arrays: The arrays to start from.
             units: Units of work.
-            precision: The policy's type, whose units in the last place are the measure of noise.
+            precision: The precision policy. Noise is measured in units in the last place of its type.
             salt: Selects the noise, as a seed does; 0 for none.
             ulps: Maximum noise of a result, in units in the last place.
         """
