@@ -1,4 +1,4 @@
-"""Define what a launch needs from a framework: execution, accounting and, where it has any, targets."""
+"""Define the interface of a framework for launches: execution, accounting and, if it has any, targets."""
 
 import math
 import os
@@ -53,8 +53,8 @@ class AdapterSettings:
     model: str = ""
     """Model of the device, for frameworks that cannot report it."""
     rounded: RoundedPrecision | None = None
-    """Policy of the launches to which this run in float64 is compared: captured floats are rounded to its type first,
-    and random numbers are drawn in it. None: this is a launch."""
+    """Policy of the launches with which a run in float64 is compared: captured floats are rounded to its type first,
+    and random numbers are drawn in it. None for a launch."""
 
     def describe_device(self, backends: Iterable[str], models: Iterable[str], count: int) -> Device:
         """Describe devices by accelbench's name of their platform, and by their model.
@@ -215,7 +215,7 @@ class Execution(ABC):
         ...
 
     def overwrite(self, size: int) -> Callable[[], None] | None:  # noqa: ARG002 - an override may read it
-        """Return a function that writes `size` bytes of device memory; None, the default, if there is no way to."""
+        """Return a function that writes `size` bytes of device memory; None, the default, if that is impossible."""
         return None
 
     def out_of_memory(self, error: BaseException) -> bool:
@@ -241,12 +241,12 @@ NARROW_NUMBERS = "it computes with numbers that were rounded to {}"
 
 
 ROUNDED_BITS = 16
-"""Number of significant bits above which a fraction that float32 can hold was rounded to it. Others, such as 0.375, are
-meant as they are; a number that nobody rounded, such as 0.1, fits into float32 once in half a billion times."""
+"""Maximum significant bits of a fraction that is exact on purpose, such as 0.375. A float64 that was not rounded, such
+as 0.1, fits into float32 by chance once in half a billion times."""
 
 
 def is_rounded_to_float32(number: float) -> bool:
-    """Return True for a fraction with so many significant bits, all within those of float32, that it was rounded."""
+    """Return True for a fraction with more than `ROUNDED_BITS` significant bits that fits into float32 exactly."""
     if not math.isfinite(number) or number == round(number):
         return False
     mantissa, _ = math.frexp(number)

@@ -67,7 +67,7 @@ def find_arguments(batches: Sequence[Any], is_wanted: Callable[[Any], bool]) -> 
 
 
 def _is_array(value: Any) -> bool:
-    # Abstract values of JAX have a shape and a type, and no numbers.
+    # JAX's abstract values, which have a shape and a type but no numbers, have no `__array__`.
     return hasattr(value, "shape") and hasattr(value, "dtype") and hasattr(value, "__array__")
 
 
@@ -130,7 +130,7 @@ class _Search:
         if self._is_wanted(value):
             yield place
         elif inspect.ismethod(value):
-            # A method is no level of its own: its object, searched next, is one.
+            # A method does not count as a level; its object, which is searched next, does.
             replace = functools.partial(_replace_self, place)
             yield from self.in_value(Place(f"{place.name}.__self__", value.__self__, replace), depth)
             yield from self.in_function(value.__func__, depth)

@@ -53,8 +53,8 @@ OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "YNNPACK operation failed: error")
 class Jax(Adapter):
     """Adapt JAX.
 
-    Precision and backend are settings of the whole process (`jax.config`). So once an instance is initialised, those
-    that were created before are no longer used to run programs.
+    Precision and backend are settings of the whole process (`jax.config`). So once an instance is initialised, earlier
+    instances must run no more programs.
     """
 
     accounting: JaxAccounting

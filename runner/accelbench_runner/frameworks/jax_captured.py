@@ -1,7 +1,7 @@
-"""Give the modules and arrays that a function captures the policy's type, and pass Flax's modules as state.
+"""Convert the modules and arrays that a function captures to the policy's type, and pass Flax's modules as state.
 
-A compiled function cannot change a module that it captures, and `nnx.grad` refuses one: Flax wants it as an argument.
-So a step that captures nnx's objects becomes one that takes their arrays as its state and returns them, as `nnx.jit`
+A compiled function cannot change a module that it captures, and `nnx.grad` accepts modules only as arguments. So a step
+that captures objects of nnx is replaced by a step that takes their arrays as its state and returns them, as `nnx.jit`
 does. Without a compiler, the objects change in place, and each block starts from their initial arrays.
 """
 
@@ -22,7 +22,7 @@ from accelbench_runner.frameworks.captured import Place, find_arguments, find_pl
 WIDE = {jnp.dtype("float32"), jnp.dtype("float64")}
 """Types that are converted; a narrower type was chosen on purpose."""
 _originals: dict[int, tuple[jax.Array, jax.Array]] = {}
-"""Results of conversion in this process, by `id`, each with its original: another adapter converts that again."""
+"""Converted arrays of this process, by `id`, each with its original, which another adapter converts again."""
 
 
 class JaxCaptured:

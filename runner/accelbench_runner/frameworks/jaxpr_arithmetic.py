@@ -108,7 +108,10 @@ def has_callback(jaxpr: Any) -> bool:
 
 
 def accuracy_limit(jaxpr: Any) -> str | None:
-    """Return what may keep a program from being as exact as its arrays' type, as `Arithmetic.accuracy_limit` has it."""
+    """Return why a program may be less exact than its arrays' type, for `Arithmetic.accuracy_limit`.
+
+    The text is empty if no reason is found. None if a callback into Python hides some operations.
+    """
     if has_callback(jaxpr):
         return None
     return next(filter(None, map(_limit_of_equation, _all_equations(jaxpr))), "")

@@ -1,10 +1,10 @@
 """Count the operations of a jaxpr, and those that a compiler may leave out: repeated, constant and unused ones.
 
-Each equation becomes a value, and equations that compute the same share one. What the results depend on is needed. A
-value in a loop that depends on nothing in the loop is needed once.
+Each equation becomes a value, and equations that compute the same share a value. A value is needed if the program's
+results depend on it. A value in a loop that does not change from run to run is needed once.
 
-`jax.grad` and the like also compute the value of the function that they differentiate, which often nobody uses. These
-operations are the framework's, not the author's, and are counted apart.
+`jax.grad` and the like also compute the value of the function that they differentiate, even if the program does not use
+it. These operations are the framework's, not the author's, so they are counted separately.
 """
 
 import math
@@ -54,7 +54,7 @@ class WrittenOperations:
 
 
 class _Joined(NamedTuple):
-    """Describe an array that was joined from others: the dimension, and the index in it where each of them ends."""
+    """Describe an array that was concatenated or stacked: along which dimension, and the index where each part ends."""
 
     dimension: int
     ends: tuple[int, ...]
@@ -80,14 +80,14 @@ class _Value:
     written: float = 0.0
     """Operations of computing it as often as the program says."""
     loop: _Loop = _NO_LOOP
-    """The innermost loop whose runs give it different numbers."""
+    """The innermost loop in which the value can change from run to run."""
     constant: bool = False
     transform: Transform | None = None
     """Step of differentiation that made the equation; None if the author wrote it."""
     number: bool | int | None = None
-    """The integer that every element is; None if unknown."""
+    """The integer to which every element is equal; None if unknown."""
     joined: _Joined | None = None
-    """How it was joined from its inputs; None if it was not."""
+    """How the value was concatenated or stacked from its inputs; None if it was not."""
 
 
 def count_jaxpr(jaxpr: Any) -> WrittenOperations:

@@ -1,7 +1,7 @@
 """Count the floating-point operations of library calls that both frameworks make: factorisations, FFTs.
 
-The same call counts alike in JAX, in XLA and in PyTorch. The counts are the leading terms in G. H. Golub and C. F. Van
-Loan, Matrix Computations, for n columns and m >= n rows, or the transpose.
+The same call gets the same count in JAX, in XLA and in PyTorch. The counts are the leading terms in G. H. Golub and
+C. F. Van Loan, Matrix Computations, for n columns and m >= n rows, or the transpose.
 """
 
 import math

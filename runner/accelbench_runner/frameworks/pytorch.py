@@ -63,7 +63,7 @@ FP32_BACKENDS = {
 NO_RECOMPILE = "Detected recompile"
 """Prefix of the exception that Dynamo raises under the stance `fail_on_recompile`."""
 NOTHING_RECORDED = ("does not require grad", "doesn't require gradient", "requires_grad=False")
-"""Messages of PyTorch for a backward pass, a hook or `retain_grad` on what autograd has not recorded."""
+"""Messages of PyTorch for a backward pass, a hook or `retain_grad` on a tensor that autograd has not recorded."""
 DIFFERENT_TYPES = ("same dtype", "same datatype", "mixed dtype", "expected scalar type", "should be the same")
 """Parts of PyTorch's messages about operands of different types."""
 SAME_TYPE = "give the modules and tensors that the step makes itself, or keeps, that type by .to(x.dtype)"
@@ -74,8 +74,8 @@ RECOMPILE_LIMIT = "Dynamo recompile limit exceeded"
 class PyTorch(Adapter):
     """Adapt PyTorch.
 
-    Precision, threads and autograd are settings of the whole process. So once an instance is initialised, those that
-    were created before are no longer used to run programs.
+    Precision, threads and autograd are settings of the whole process. So once an instance is initialised, earlier
+    instances must run no more programs.
     """
 
     accounting: TorchAccounting
@@ -274,7 +274,7 @@ class PyTorch(Adapter):
         )
 
     def gradients(self) -> GradMode:
-        """Return whether autograd is on in this thread now: a step may have switched it."""
+        """Return `on` or `off`, the mode of autograd in this thread now: a step may have switched it."""
         return "on" if torch.is_grad_enabled() else "off"
 
     def drain(self) -> None:

@@ -1,8 +1,8 @@
-"""Give the modules and tensors that a function captures the policy's type, and restore them before each block.
+"""Convert the modules and tensors that a function captures to the policy's type, and restore them before each block.
 
 A module has weights of its own, in the type and on the device that its author gave them. A training step changes them,
-and batch normalisation changes its statistics. Such objects are the state of a function: each block starts from what
-they were at first, as the state of a program does.
+and batch normalisation changes its statistics. Such objects are the state of a function: each block starts from their
+initial numbers, as it starts from the initial state of a program.
 
 Everything changes in place, because other objects refer to the same tensors: an optimizer, tied weights, a view.
 """
@@ -23,12 +23,12 @@ WIDE = {torch.float32, torch.float64}
 """Types that are converted; a narrower type was chosen on purpose."""
 Convert = Callable[[torch.Tensor], torch.Tensor]
 _originals: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-"""Tensors that were converted in this process, by `id`, each with its original: another adapter converts that again."""
+"""Converted tensors of this process, by `id`, each with its original, which another adapter converts again."""
 
 
 @runtime_checkable
 class Stateful(Protocol):
-    """Define what schedulers, gradient scalers and others have."""
+    """Define how objects such as schedulers and gradient scalers return and restore their state."""
 
     def state_dict(self) -> Any:
         """Return the state."""
@@ -48,7 +48,7 @@ class _Tensor:
     version: int
     """PyTorch increases a tensor's version at each change in place."""
     initial: torch.Tensor | None
-    """Copy on the host; None if the first call did not change the tensor."""
+    """Copy on the host; None after the first call if this call did not change the tensor."""
 
     @property
     def has_changed(self) -> bool:
@@ -76,7 +76,7 @@ class TorchCaptured:
         self._optimizers: dict[int, tuple[torch.optim.Optimizer, Any]] = {}
         """Optimizers, each with a copy of its state."""
         self._others: dict[int, tuple[Stateful, Any]] = {}
-        """Other objects that have a state, each with a copy of it."""
+        """Other objects that have a state, each with a copy of its state."""
         self._where = ""
         """Where the program's step is defined, for error messages."""
 

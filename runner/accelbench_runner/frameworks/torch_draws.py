@@ -1,7 +1,7 @@
 """Draw the same random numbers in float64 as in the policy's type.
 
-PyTorch draws other numbers for float64 than for narrower types from the same seed, so that a module with random weights
-would be another one in float64.
+From the same seed, PyTorch draws other numbers for float64 than for narrower types, so a module would get other random
+weights in float64.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def _takes_dtype(operation: Any) -> bool:
 
 
 _active_draws: list[Draws] = []
-"""The mode that is active in this process, or none."""
+"""The mode that is active in this process; an empty list if there is none."""
 
 
 def draw_random_numbers_in(dtype: torch.dtype) -> None:

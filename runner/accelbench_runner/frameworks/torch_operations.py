@@ -52,7 +52,7 @@ NO_KERNEL = {
 }
 """Operations, apart from views, for which no kernel runs."""
 LOOKUPS = {"embedding", "gather", "index", "index_select", "take"}
-"""Operations that read of their first operand as many bytes as they return."""
+"""Operations that read only as many bytes of their first operand as they return."""
 PARTIAL_UPDATES = {"index_add_", "index_copy_", "index_put_", "_index_put_impl_", "scatter_", "scatter_add_"}
 """Operations in place that read and write as many bytes of their first operand as the last operand has."""
 OVERWRITES = {"copy_", "fill_", "zero_"}
@@ -81,7 +81,7 @@ FUSED = {
     **dict.fromkeys(("mse_loss", "mse_loss_backward", "huber_loss", "smooth_l1_loss", "addcmul", "addcdiv", "lerp"), 3),
     **dict.fromkeys(("mv", "dot", "vdot", "addmv", "linalg_vector_norm", "silu"), 2),
 }
-"""Operations for each number, of ATen operations that fuse several: as many as the unfused operations together."""
+"""ATen operations that fuse several, and how many floating-point operations these take for each number."""
 SOURCES = {
     "index_add": "source",
     "scatter_add": "src",
@@ -92,8 +92,9 @@ SOURCES = {
     "max_pool2d_with_indices_backward": "grad_output",
     "scatter_reduce": "src",
 }
-"""Parameters with the numbers that an operation adds to others, one by one."""
+"""ATen operations that add numbers to others one by one, and the parameter with the numbers to add."""
 CHOOSING_REDUCTIONS = {"amax", "amin"}
+"""Values of the parameter `reduce` with which an operation chooses numbers instead of adding them."""
 FACTORISATIONS = {
     **dict.fromkeys(("linalg_lu", "linalg_lu_factor_ex", "_linalg_det", "_linalg_slogdet"), "lu"),
     **dict.fromkeys(("linalg_cholesky_ex", "cholesky"), "cholesky"),
@@ -108,8 +109,9 @@ FACTORISATIONS = {
 }
 """Kinds of `library_operations.FACTORISATIONS`, by ATen operation."""
 RIGHT_SIDE_FIRST = {"cholesky_solve", "triangular_solve"}
+"""Solves whose first operand is the right-hand side."""
 FFTS = {"_fft_c2c": False, "_fft_r2c": True, "_fft_c2r": True}
-"""ATen operations that transform, and whether they transform real numbers."""
+"""ATen's FFTs, and True for those of real numbers."""
 RECURRENT = {"mkldnn_rnn_layer": 1, "mkldnn_rnn_layer_backward": 2, "_cudnn_rnn": 1, "_cudnn_rnn_backward": 2}
 """Layers of recurrent cells, and how often each weight is multiplied for a row of the input."""
 LIBRARY = {*FACTORISATIONS, *FFTS, *RECURRENT}
@@ -263,14 +265,16 @@ def count_bytes(operation: Any, operands: Any, results: Any) -> int:
     first, *others = _sizes_bytes(operands) or [0]
     written = sum(_sizes_bytes(results))
     if name in LOOKUPS:
-        return 2 * written + sum(others)
-    if name in PARTIAL_UPDATES:
-        return sum(others) + 2 * others[-1]
-    return written + sum(others) + (0 if name in OVERWRITES else first)
+        first = written  # it reads only what it returns
+    elif name in OVERWRITES:
+        first = 0
+    elif name in PARTIAL_UPDATES:
+        first = written = others[-1]  # it reads and writes only the part that it changes
+    return first + sum(others) + written
 
 
 def _sizes_bytes(values: Any) -> list[int]:
-    """Return the bytes of each different tensor in a pytree; of a broadcast one, those that it stores."""
+    """Return the bytes of each different tensor in a pytree; a broadcast tensor counts by the bytes that it stores."""
     tensors = {id(leaf): leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)}
     sizes = []
     for tensor in tensors.values():
@@ -320,7 +324,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
         self.numbers: Counter[str] = Counter()
         """Numbers in operands and results, by floating-point type."""
         self.accuracy_limit = ""
-        """What may keep the program from being as exact as its arrays' type, as `Arithmetic.accuracy_limit` has it."""
+        """Why the program may be less exact than its arrays' type; empty if no reason was found."""
         self._formulas = flop_formulas()
 
     @classmethod
@@ -369,7 +373,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
 
 
 def count_recorded() -> int:
-    """Return how many operations autograd has recorded in this thread; finding out records one more."""
+    """Return how many operations autograd has recorded in this thread; this call itself records one more."""
     with torch.inference_mode(mode=False), torch.enable_grad():
         recorded = torch.zeros((), requires_grad=True).clone()
     # Autograd numbers the operations of a thread, from 0.

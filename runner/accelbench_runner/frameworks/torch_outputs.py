@@ -1,4 +1,4 @@
-"""Copy a tensor that a program returned to NumPy, or say what it is instead of an array of numbers."""
+"""Copy a tensor that a program returned to NumPy, or raise an error that names its kind if it has no plain numbers."""
 
 from typing import Any
 
@@ -14,7 +14,8 @@ SUBCLASSES = {
     "FunctionalTensor": ("a functional tensor, which has no numbers", "return one that was computed"),
     "MaskedTensor": ("a masked tensor", "return to_tensor(), with a number for each one that is masked"),
 }
-"""What subclasses of tensors are, and what to return instead, by name: not all of them are imported."""
+"""Kind of a subclass of tensors, and advice on what to return instead, by the name of the class, which may not be
+imported."""
 
 
 def host_array(value: Any) -> Array:

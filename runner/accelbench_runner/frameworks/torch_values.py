@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 from accelbench_runner.frameworks.torch_operations import DispatchCounter
 
 Memory = int
+"""Number that identifies the memory of a tensor."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ValueCounter(DispatchCounter):
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
         """Count an operation that has run, and store which memory it reads, creates and changes.
 
-        The memory that it writes gets a version: that of the operation which it repeats, or else a new one.
+        The memory that it writes gets the version of the operation that it repeats, or else a new version.
         """
         operations_before = self.operations
         super().record(operation, arguments, keywords, result)
@@ -89,8 +90,8 @@ class ValueCounter(DispatchCounter):
     def count_omittable(self, results: Any) -> dict[str, float]:
         """Count the floating-point operations that a compiler may leave out of a call that returned `results`.
 
-        `dropped` are those on which no result depends, `repeated` those that compute the same as earlier ones. What
-        existed before the call and is changed by it counts as a result.
+        `dropped` are operations on which no result depends, and `repeated` are operations that compute the same as
+        earlier operations. A change of something that existed before the call counts as a result.
         """
         operations = {"dropped": 0.0, "repeated": 0.0}
         live = set(map(_memory, _tensors(results)))

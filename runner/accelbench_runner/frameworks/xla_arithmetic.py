@@ -3,7 +3,7 @@
 One rule makes the counts of programs comparable, as written (`jaxpr_arithmetic`), as optimised, and in PyTorch
 (`torch_operations`): 2 m n k for a product, one for each result of elementwise arithmetic and for each operand of a
 sum, and none for moving, comparing, choosing and sorting. A complex product counts four times. XLA's own cost
-analysis is no use here, because it counts a loop's body once.
+analysis cannot be used, because it counts a loop's body once.
 """
 
 import math
@@ -29,7 +29,8 @@ ELEMENTWISE = {
     *("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"),
 }
 COMBINING = {"reduce": 0, "reduce-window": 0, "scatter": 1, "select-and-scatter": 1}
-"""Positions, among floating-point operands, of the numbers that an instruction combines by runs of what it calls."""
+"""Instructions that combine numbers by the computation that they call, and the position of the operand with these
+numbers among the floating-point operands."""
 FACTORISATIONS = (
     (re.compile(r"getrf"), "lu"),
     (re.compile(r"potrf"), "cholesky"),

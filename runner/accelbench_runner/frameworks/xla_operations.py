@@ -20,8 +20,9 @@ OPCODE = re.compile(r" = .*?(?<=\s)([a-z][a-z0-9\-]*)\(")
 CALLED = re.compile(r"(?:calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)")
 """Matches the name of one called computation: `body=%name`."""
 CALLED_LIST = re.compile(r"(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
-"""Matches the names of several: `branch_computations={%first, %second}`."""
+"""Matches the names of several called computations: `branch_computations={%first, %second}`."""
 TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+"""Matches how often a `while` runs its body, if XLA knows it."""
 BODY = re.compile(r"body=%?([\w.\-]+)")
 SMALL_CALL = 'xla_cpu_small_call="true"'
 TARGET = re.compile(r'custom_call_target="([^"]+)"')
@@ -126,7 +127,7 @@ class Module:
         match instruction.opcode:
             case "while":
                 return sum(map(self.count_kernels, BODY.findall(line))) * trip_count(line)
-            case "call" if SMALL_CALL not in line:  # a small call is one kernel: below
+            case "call" if SMALL_CALL not in line:  # a small call is one kernel, by the last case
                 return sum(map(self.count_kernels, instruction.called))
             case "call-start" | "async-start":
                 return sum(map(self.count_kernels, instruction.called))

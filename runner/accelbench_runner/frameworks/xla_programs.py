@@ -124,7 +124,7 @@ def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
         match instruction.opcode:
             case "while":
                 called = BODY.findall(instruction.line)
-            case "call" if SMALL_CALL not in instruction.line:  # a small call is one kernel: below
+            case "call" if SMALL_CALL not in instruction.line:  # a small call is one kernel, by the last case
                 called = instruction.called
             case "call-start" | "async-start" | "conditional":
                 called = instruction.called
