@@ -120,7 +120,7 @@ class Usage(NamedTuple):
     """Seconds for which this process's live threads waited for a CPU; None if the kernel does not report them."""
 
     def others_seconds_since(self, earlier: "Usage") -> float:
-        """Return the CPU seconds that other processes used since the reading `earlier`, to 10 ms."""
+        """Return the CPU seconds that other processes used since the reading `earlier`, with a resolution of 10 ms."""
         return (self.all_seconds - earlier.all_seconds) - (self.process_seconds - earlier.process_seconds)
 
 

@@ -10,7 +10,7 @@ from accelbench_runner.devices import cpu, processes
 from accelbench_runner.devices.cpu import Processors
 
 EVICTION_BYTES = 256 * 1024 * 1024
-"""Bytes to write in order to evict a device's caches; no device has larger ones."""
+"""Bytes to write in order to evict a device's caches; no device has larger caches."""
 
 
 class DeviceReport(NamedTuple):

@@ -28,9 +28,9 @@ REASONS = {
     "hardware thermal slowdown": pynvml.nvmlClocksEventReasonHwThermalSlowdown,
     "power brake": pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown,
 }
-"""Bits of the instantaneous reasons, which are finer; each sample counts for its share of the phase."""
+"""Bits of NVML's reasons for low clocks at the moment of a sample, by cause."""
 CLOCK_REASON_CALLS = (pynvml.nvmlDeviceGetCurrentClocksEventReasons, pynvml.nvmlDeviceGetCurrentClocksThrottleReasons)
-"""The second is the name of the call in drivers before 535."""
+"""Names of one call; the second is its name in drivers before 535."""
 PROCESS_CALLS = (pynvml.nvmlDeviceGetComputeRunningProcesses_v3, pynvml.nvmlDeviceGetComputeRunningProcesses_v2)
 
 NO_VALUE = {pynvml.NVML_VALUE_NOT_AVAILABLE_ulonglong.value, pynvml.NVML_VALUE_NOT_AVAILABLE_uint.value}
@@ -57,7 +57,7 @@ def query(call: Callable[..., T], *arguments: Any) -> T | None:
 
 
 def query_first(calls: Sequence[Callable[..., T]], *arguments: Any) -> T | None:
-    """Return the first result that one of these NVML calls has, in their order; None if no call has a result.
+    """Return the result of the first of these NVML calls that has one; None if no call has a result.
 
     The calls are names of one function in different versions of NVML.
     """

@@ -14,7 +14,7 @@ from accelbench_runner.devices.monitor import DeviceMonitor, DeviceReport, measu
 
 SYSFS_CPU = Path("/sys/devices/system/cpu")
 MAXIMUM_EVICTION_BYTES = 256 * 1024 * 1024
-"""Maximum bytes to write: a virtual machine in a cloud reports a cache that the whole host shares."""
+"""Maximum bytes to write to evict the cache: a virtual machine can report a cache that its whole host shares."""
 LINE_BYTES = 64
 """Bytes of a cache line: writing one byte of each line is enough to load the line."""
 UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
@@ -110,7 +110,7 @@ def cache_evictor(cache_bytes: int | None) -> Callable[[], None] | None:
     Returns None if the cache's size is unknown or too large.
     """
     if cache_bytes is None or 2 * cache_bytes > MAXIMUM_EVICTION_BYTES:
-        return None  # a virtual machine can report the cache that its whole host shares
+        return None
     buffer = np.zeros(2 * cache_bytes, dtype=np.uint8)
 
     def evict() -> None:

@@ -1,1 +1,1 @@
-"""Measure one variant once, in a process of its own: the only one that imports a framework."""
+"""Measure one variant once, in a process of its own that imports one framework."""

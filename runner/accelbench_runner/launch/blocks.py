@@ -1,8 +1,8 @@
 """Plan and time blocks: runs of calls between two synchronisations.
 
-The code depends on a clock and on calls, not on any framework. How much is measured is planned before the first
-measured block. If a block is far too short, there is a new plan, and all blocks are measured anew. How the times of
-measured blocks compare never matters.
+The code depends on a clock and on calls, not on any framework. The number and the length of blocks are planned before
+the first measured block. If a block takes less than half of its planned length, all blocks are planned and measured
+again. Nothing else about measured times changes the plan.
 """
 
 import gc
@@ -36,15 +36,15 @@ worth more than more blocks."""
 MINIMUM_BLOCKS = 10
 MAXIMUM_BLOCKS = 200
 LONG_BUDGET_SECONDS = 3.0
-"""Maximum seconds of blocks after which another block begins, once there are `MINIMUM_LONG_BLOCKS`."""
+"""Seconds of blocks after which no further block begins, once there are `MINIMUM_LONG_BLOCKS`."""
 MINIMUM_LONG_BLOCKS = 3
 """Minimum number of long blocks: a median of two is a mean."""
 MAXIMUM_REPLANS = 3
-"""Maximum number of plans that are voided. The launch then measures by the next plan, even if its blocks are short."""
+"""Maximum number of plans that are voided. The blocks of the next plan count even if they are short."""
 LATENCY_CALLS = 1000
 """Planned number of calls of a launch: ten of them lie above the 99th percentile."""
 LATENCY_BUDGET_SECONDS = 30.0
-"""Maximum seconds of calls after which another call begins, once there are `MINIMUM_LATENCY_CALLS`."""
+"""Seconds of calls after which no further call begins, once there are `MINIMUM_LATENCY_CALLS`."""
 MINIMUM_LATENCY_CALLS = 100
 """Minimum number of calls: with fewer, the 99th percentile is the slowest call."""
 
@@ -65,7 +65,7 @@ class BlockPlan:
     minimum_blocks: int = MINIMUM_LONG_BLOCKS
     """Number of blocks that are measured even beyond the budget."""
     budget: float = LONG_BUDGET_SECONDS
-    """Maximum seconds of blocks after which another block begins, once there are `minimum_blocks`."""
+    """Seconds of blocks after which no further block begins, once there are `minimum_blocks`."""
     collects_garbage: bool = True
     """True: garbage is collected before each block; False: Python decides when, as in production."""
 

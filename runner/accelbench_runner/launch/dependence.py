@@ -1,8 +1,9 @@
 """Check that a step depends on its inputs and does its work in every call, after its blocks have been timed.
 
-A program that computes with captured arrays, or returns remembered results, is right on the inputs that it was built
-from. So the launch gives it other inputs of the same shapes, and the judge compares the results. The launch also counts
-the operations that the framework runs: repeated calls on the same inputs must run as many as the first call.
+A program that ignores its inputs, and computes with captured arrays or returns stored results, is right on the inputs
+that it was built from. So the launch gives it other inputs of the same shapes, and the judge compares the results. The
+launch also counts the operations that the framework runs: repeated calls on the same inputs must run as many as the
+first call.
 
 A program may inspect the call stack to detect timing. So the functions that make timed blocks make one more block: its
 results must equal those of untimed calls, and its operations are counted too. Operations of the export, which is not
@@ -28,15 +29,16 @@ from accelbench_runner.launch.reporter import read_fact
 from accelbench_runner.outputs import UNSEEN, as_real, save
 
 ROUNDS = 2
-"""Number of rounds that are checked, from the first on: a program treats its inputs alike in every launch."""
+"""Number of rounds, from the first on, that check this: a program treats its inputs in the same way in every launch."""
 RUNS = (1, 2, 3, 4)
 """Number of calls in each repeated run on the other inputs."""
 MINIMUM_CALLS, MAXIMUM_CALLS = 16, 64
-"""Range of the calls in the long run if a block has fewer. The number is random, so that no program can expect it."""
+"""Range of the number of calls in the run of many calls, if a block has fewer. The number is random, so that no program
+can expect it."""
 QUICK_SECONDS = 0.25
 """Maximum seconds of a call that is repeated often and replayed; a longer call is repeated twice."""
 MANY_SECONDS = 0.02
-"""Maximum seconds of a call for which the long run is made."""
+"""Maximum seconds of a call for which the run of many calls is made."""
 MAXIMUM_REPLAYED_CALLS = 4096
 """Maximum calls of a block that are replayed, twice and untimed: a program may be fast only while it is timed."""
 
@@ -52,7 +54,7 @@ class Subject:
     parameters: Any
     kind: VariantKind
     seed: int
-    """Seed of the inputs that it was built from."""
+    """Seed of the inputs that the program was built from."""
     step: Callable[..., Any]
     export: Export
     work: Work
@@ -139,7 +141,8 @@ class _Trial:
 def _run_trial(trial: _Trial, fields: dict[str, Any], directory: Path) -> None:
     """Call the program on other inputs, save the first call's outputs, and count operations.
 
-    The counts are added to `fields`, the fields of a `Dependence`, one by one: if a call raises, those before it stay.
+    The counts are added to `fields`, the fields of a `Dependence`, one by one, so that they are kept if a later call
+    raises.
     """
     began = trial.clock.seconds()
     fields["dispatched"], first_result = trial.run(1)
@@ -201,7 +204,7 @@ def make_extra_block(
 
 
 def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
-    """Compare the outputs of a block with those of as many untimed calls, because a program may skip timed work.
+    """Compare the outputs of a block with the outputs of as many untimed calls, because a program may skip timed work.
 
     Returns the comparison, and the block's counts of operations, as fields of `Dependence`.
     """

@@ -1,7 +1,7 @@
 """Run a variant's program once in float64, untimed, so that the judge can tell a wrong formula from rounding.
 
-Rounding hides small mistakes: in bfloat16 nobody sees that a variance is biased. In float64 the same text of a program
-shows them. Nothing else tells a wrong formula from a correct one that is less exact.
+Rounding hides small mistakes: in bfloat16, a biased variance is within the tolerance. The same program in float64 shows
+them. No other check can distinguish a wrong formula from a correct one that is less exact.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from accelbench_runner.frameworks.build import build_anew
 from accelbench_runner.outputs import FORMULA, save
 
 ROUNDS = 1
-"""Number of rounds in which the program runs in float64: it is the same program in all of them."""
+"""Number of rounds, from the first on, in which the program runs in float64: it is the same program in every round."""
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ def measure_undisturbed(
 ) -> Limits | None:
     """Measure the highest FLOP/s and bytes/s of the device.
 
-    Returns None if a data sheet states them, or if other processes used the CPUs meanwhile: limits that are too low
-    would make an honest program look impossibly fast.
+    Returns None if a data sheet states them. Also returns None if other processes used the CPUs during the measurement,
+    because with limits that are too low, a correct program would seem impossibly fast.
     """
     import numpy as np
 
@@ -55,7 +55,7 @@ def measure_undisturbed(
 def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
     """Measure the FLOP/s of matrix products and the bytes/s of the triad `a <- b + 0.5 a`.
 
-    Returns None if the device cannot run one of them, or if one is too short for the clock.
+    Returns None if the device cannot run the product or the triad, or if one of them is too short for the clock.
     """
     try:
         flops_per_second = _product_rate(adapter, platform.largest_product, clock)

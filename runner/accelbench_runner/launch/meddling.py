@@ -1,4 +1,4 @@
-"""Detect programs that change their measurement: accelbench's functions, or flags that frameworks read."""
+"""Detect programs that replace accelbench's functions, or change environment variables that frameworks read."""
 
 import os
 import sys
@@ -22,13 +22,13 @@ def imported_functions() -> Functions:
     A workload's file that replaces one of them, or its code, could change what is measured.
     """
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES]
-    found: dict[str, tuple[object, object]] = {}
+    functions: dict[str, tuple[object, object]] = {}
     for module in modules:
         for owner_name, owner in _modules_and_classes(module):
             for attribute, value in list(vars(owner).items()):
                 if isinstance(value, FunctionType):
-                    found[f"{owner_name}.{attribute}"] = (value, getattr(value, "__code__", None))
-    return found
+                    functions[f"{owner_name}.{attribute}"] = (value, getattr(value, "__code__", None))
+    return functions
 
 
 def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType | type]]:

@@ -1,8 +1,8 @@
 """Serve requests in an open loop: they arrive by a schedule, whether or not the requests before them are finished.
 
-One program serves them one after the other, in their order, as a server with one worker does. In a closed loop the next
-request would wait for the answer to the last one, so that a long pause would be seen by one request alone ("coordinated
-omission"). Here each request that arrives during the pause waits too, and its response contains the wait.
+One program serves them one after the other, in their order, as a server with one worker does. In a closed loop, the
+next request would not arrive before the last one is answered, so that a long pause would delay only one request
+("coordinated omission"). Here each request that arrives during the pause waits, and its response time includes that.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ class Request:
     """Hold the times of one request, by the launch's clock."""
 
     arrived: float
-    """When the schedule lets it arrive, which depends on no other request."""
+    """When it arrived by the schedule, whether or not other requests had ended."""
     ready: float
-    """When it could begin: at its arrival, or at the end of the request before it."""
+    """When it could begin: at its arrival, or at the end of the previous request if that was later."""
     began: float
     ended: float
 
@@ -41,10 +41,10 @@ class Request:
 
 
 def serve(work: Work, arrivals: Sequence[float], clock: Clock, inspect: Callable[[Any], None]) -> tuple[Request, ...]:
-    """Make a call for each request, as soon as it has arrived and the one before it has ended.
+    """Make a call for each request, as soon as it has arrived and the previous request has ended.
 
     Args:
-        work: The call. Its first state is fresh, and each request gets the state that the one before it returned.
+        work: The call. Its first state is fresh, and each request gets the state that the previous request returned.
         arrivals: Seconds after the start at which requests arrive, in order.
         clock: The clock to wait by and to time with.
         inspect: Called with the last call's result, after the last request.

@@ -55,8 +55,8 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
             needed = {framework.package, *map(package_of, task.libraries)}
             if error.name not in needed:
                 raise
-            # A workload may need another framework too, which has an extra of its own.
-            extras = {each.package: each.extra for each in frameworks.every()}
+            # The missing module may be another framework that the workload needs, which has its own extra.
+            extras = {other.package: other.extra for other in frameworks.every()}
             extra = extras.get(error.name, task.workload.extra or framework.extra)
             raise UnsupportedError(frameworks.install_message(error.name, extra)) from None
     began = task.clock.seconds()
@@ -116,7 +116,7 @@ def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[P
 
 
 def timed_units(task: Task, work: Work) -> int:
-    """Return the units of work in a call as it is timed: a request is one, whatever its call computes."""
+    """Return the units of work in a timed call; with protocol `arrivals`, a request is one unit."""
     return 1 if task.measure.protocol == "arrivals" else work.units
 
 
@@ -128,7 +128,7 @@ def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, a
     observes = task.measure.protocol == "observe"  # it times nothing, so no rate is computed from a cost
     cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
     units_per_call = timed_units(task, work)
-    # The cost is that of one of the workload's own units. With protocol `arrivals`, a timed unit is a whole request.
+    # The workload declares the cost of one of its own units. With protocol `arrivals`, a timed unit is a whole request.
     units_of_cost = work.units / units_per_call
     return {
         "unit": task.measure.unit,

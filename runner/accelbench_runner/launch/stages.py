@@ -60,7 +60,7 @@ def run_launch(request: LaunchRequest, machine: Machine) -> int:
         else:
             launch = Launch(request, reporter, machine)
         launch.run()
-    except KeyboardInterrupt:  # whoever started this process interrupted it: the variant has not failed
+    except KeyboardInterrupt:  # a signal from outside of this process, so the variant has not failed
         raise
     except BaseException as raised:  # noqa: BLE001 - any exception of the variant is its result
         error = ensure_formattable(raised)
@@ -131,9 +131,9 @@ class Launch:
         self._report_measured(adapter)
 
     def _report_measured(self, adapter: Adapter) -> None:
-        """Report the last facts that a verdict needs, and that the launch is measured.
+        """Report the last facts that a verdict needs, and then that everything is measured.
 
-        A probe that crashes the process later does not undo the measurement.
+        After this, a probe that crashes the process does not undo the measurement.
         """
         self._reporter.send_facts(
             imported=lambda: imported_packages(self._task),
@@ -219,10 +219,7 @@ class Launch:
         self._reporter.send_facts(limits=measured_limits)
 
     def _run_in_float64(self, adapter: Adapter) -> None:
-        """Run the variant's program once in float64, and report how it went.
-
-        In float64, rounding is too small to hide a wrong formula.
-        """
+        """Run the variant's program once in float64, where rounding is too small to hide a wrong formula; report it."""
         task = self._task
         program = formula.Formula(
             workload=task.workload,

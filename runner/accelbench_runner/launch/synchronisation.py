@@ -1,13 +1,14 @@
-"""Detect work that continues after a block's clock has stopped. Runs of calls besides the timed blocks show it.
+"""Detect late work: work that continues after a block's clock has stopped.
 
-Late work (a thread that a step started, a computation whose result is dropped) uses CPU time or keeps the
-device's queue busy, so both are watched until they are idle. A run as long as a block shows what its last call leaves
-behind; a longer run shows what accumulates over many calls. An episode is checked when it ends.
+Late work (a thread that a step started, a computation whose result is dropped) uses CPU time or keeps the device's
+queue busy. So after separate runs of calls, which are not timed as blocks, both are watched until they are idle. A run
+as long as a block shows the work that its last call leaves unfinished; a longer run shows work that accumulates over
+many calls. An episode is checked when it ends.
 
 Threads of a framework's pool spin before they sleep: JAX's for 3 ms after one product, for 30 ms after a quarter of a
-second of products. Matrix products leave no work behind. So products run as long as each run took, and the time until
-they are idle is subtracted. Late work recurs in every run, while a delay by another process does not. So a run that
-seems late is repeated, and the least late run is compared with the latest products.
+second of products. So matrix products, which leave no work unfinished, are run for as long as each run took, and the
+time until the threads are idle after them is subtracted. Late work recurs in every run, while a delay by another
+process does not. So a run that seems late is repeated, and the least late run is compared with the latest products.
 """
 
 import math
@@ -28,7 +29,7 @@ LONG_SECONDS = 0.2
 MAXIMUM_RUNS = 3
 """Maximum number of runs of one length; a run is repeated if it seems late."""
 PAUSE_SECONDS = 0.001
-"""Seconds between two looks at the other threads, and so the resolution of lateness."""
+"""Seconds between two readings of the other threads' CPU time, and so the resolution of late seconds."""
 BUSY_SHARE = 0.25
 """Maximum share of one CPU that other threads may use while the process counts as idle."""
 QUIET_SECONDS = 0.020
@@ -41,12 +42,12 @@ MAXIMUM_BASELINE_SECONDS = 0.5
 """Maximum seconds of products: more of them do not make a pool spin longer."""
 
 
-Probe = Callable[[Callable[[], Any]], Any]
-"""Runs a probe, which runs none of the variant's code, and returns its result; None if it failed."""
+RunProbe = Callable[[Callable[[], Any]], Any]
+"""Calls a function that runs none of the variant's code, and returns the result; None if the function failed."""
 
 
 class _Run(NamedTuple):
-    """Hold how long work continued after a run of calls, and the length of the run. Runs are sorted by the former."""
+    """Hold how long work continued after a run of calls, and how long the run took. Runs sort by `late_seconds`."""
 
     late_seconds: float
     seconds: float
@@ -59,7 +60,7 @@ class LateWork:
     """
 
     def __init__(
-        self, adapter: Execution, clock: Clock, other_threads_seconds: Callable[[], float], probe: Probe
+        self, adapter: Execution, clock: Clock, other_threads_seconds: Callable[[], float], probe: RunProbe
     ) -> None:
         """Compile the matrix product that is compared with the work to measure.
 
@@ -123,9 +124,9 @@ class LateWork:
         return None if run is None else Synchronisation(runs=[run], ready=ready)
 
     def _least_late_run(self, run: Callable[[], _Run], maximum_runs: int) -> WatchedRun | None:
-        """Repeat a run while work seems to continue after it; return the run after which it continued least.
+        """Repeat a run while work seems to continue after it; return the run with the fewest late seconds.
 
-        From its late seconds, those after matrix products are subtracted, because threads of a pool spin for a while
+        The late seconds after matrix products are subtracted from them, because threads of a pool spin for a while
         after any work. Returns None if a matrix product failed.
         """
         runs, baseline_seconds = [], 0.0

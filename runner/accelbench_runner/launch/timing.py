@@ -1,4 +1,4 @@
-"""Run the timed phases, and report what happened to the machine and the device meanwhile."""
+"""Run the timed phases, and report what happened to the machine and the device during them."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ class Timing:
 
             def block(calls: int, inspect: Inspect) -> object:
                 """Make one block of `calls` calls with the functions that make the timed blocks."""
-                if arrivals:  # all at once
+                if arrivals:  # let all requests arrive at once
                     return open_loop.serve(work, [0.0] * calls, self._clock, inspect)
                 return measure(blocks.BlockPlan(calls=calls, blocks=1), inspect)
 
@@ -83,7 +83,7 @@ class Timing:
             return calls, extra_block
 
     def _without_compiling(self, measure: Callable[[], Measured]) -> Measured:
-        """Return what `measure` returns; if the framework compiles meanwhile, measure all again."""
+        """Return the result of `measure`; if the framework compiles during the call, measure all again."""
         try:
             with self._adapter.forbid_compiling():
                 return measure()
@@ -165,7 +165,7 @@ class Timing:
         return LateWork(self._adapter, self._clock, self._task.machine.processors.other_threads_seconds, probe)
 
     def _time_and_report(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
-        """Time blocks by calling `measure`; report the blocks, and what happened to the machine and device meanwhile.
+        """Time blocks by calling `measure`; report the blocks, and the state of the machine and the device during them.
 
         `measure` has to call its argument with the last result of each block, when the block's clock has stopped.
         """
