@@ -1,12 +1,12 @@
 """Measure one case and deliver one result: `python -m accelbench_runner CASE`.
 
-With `--check` each variant runs twice, nothing is timed, and the result is a certificate of what they compute.
+With `--check`, each variant is launched twice, nothing is timed, and the result is a validity certificate.
 
 Exit status: 0 a result was delivered, even if variants failed; 1 it took an hour longer than the case's time limit; 2
 the case document cannot be run; 3 an error of accelbench's own; 130 or 143 after SIGINT or SIGTERM, with a partial
 result. The log goes to standard output, the headline to the file that ACCELBENCH_TERMINATION_LOG names. Nothing is
 written outside the work directory, which is created in ACCELBENCH_WORK_DIRECTORY or in the system's temporary
-directory. It exits when the parent process that ACCELBENCH_ENDS_WITH names exits.
+directory. If ACCELBENCH_ENDS_WITH holds the id of the parent process, this process ends when the parent ends.
 """
 
 import argparse
@@ -109,7 +109,7 @@ def main(
                 pythons=examined.pythons,
             )
             judge = Judge(
-                **_judging_process(examined, examiner.workload, judge_command, environment),
+                **_judge_arguments(examined, examiner.workload, judge_command, environment),
                 directory=directory / "judge",
                 interruption=interruption,
                 log=log,
@@ -132,7 +132,7 @@ def main(
                 if supervisor.compares:
                     _warn_of_disturbances(supervisor, take_survey)
                 return _run(supervisor, log)
-    # There is no work directory, the log is closed, or the process that examined an environment hangs in the kernel.
+    # No work directory can be created, the log is closed, or a process that examines an environment cannot be killed.
     except (OSError, UnkillableError) as error:
         message = f"internal error: {error}"
         termination.write(Headline(case=case.name, attempt=case.origin.attempt, state="failed", message=message))
@@ -147,12 +147,13 @@ def _purpose(case: Case, *, check_only: bool) -> Purpose:
     return "check" if check_only else "measure"
 
 
-def _judging_process(
+def _judge_arguments(
     examined: ExaminedCase, workload: Workload, command: Sequence[str], environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return how to start the judge, as arguments of `Judge`: by `command`, or in the baseline's own environment.
+    """Return the arguments of `Judge` that say how its process is started.
 
-    A workload without a reference needs the latter, because the judge runs the baseline's program in its place.
+    The judge runs `command` with the variables `environment`. But without a reference in the workload, it runs the
+    baseline's program, so it needs the baseline's own Python environment, if the baseline has one.
     """
     baseline = examined.case.baseline
     python = None if workload.has_reference() else examined.pythons.get(baseline)
@@ -168,7 +169,7 @@ def _judging_process(
 
 
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
-    """Run the supervisor until it has delivered a result, or else a checkpoint and an error; return the exit status."""
+    """Run the case and return the exit status; after an error, deliver what was measured as a checkpoint."""
     try:
         result = supervisor.run()
     except JudgeKilledError as error:
@@ -244,7 +245,7 @@ def _end_after(seconds: float) -> Iterator[None]:
 
     Without this, a supervisor that hangs would hold the device until the pod's deadline.
     """
-    # A timer of Python's would need the interpreter's lock, and the thread that hangs may hold it.
+    # A timer of Python's needs the global interpreter lock, which the hanging thread may hold.
     faulthandler.dump_traceback_later(seconds, exit=True, file=STANDARD_ERROR)
     try:
         yield

@@ -6,12 +6,13 @@ from time import clock_gettime, perf_counter, sleep
 from typing import Protocol
 
 SPIN_SECONDS = 0.001
-"""Seconds before a moment at which a wait for it stops sleeping: Linux wakes an idle process sooner than that."""
+"""Seconds before its end at which a wait stops sleeping and starts to poll the clock. Linux wakes a sleeping process
+late, but by less than this."""
 RAW = getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
-    """Measure monotonic seconds from any origin."""
+    """Measure time in seconds that never go back, from an unspecified start."""
 
     def seconds(self) -> float:
         """Return the seconds since an unspecified time, by a clock that never goes back."""
@@ -53,7 +54,7 @@ class MonotonicClock:
 
     @staticmethod
     def wait_until(moment: float) -> None:
-        """Sleep until shortly before the moment, and then read the clock again and again, as sleeping wakes late."""
+        """Sleep until shortly before the moment, then poll the clock, because a sleep ends late."""
         seconds_to_sleep = moment - perf_counter() - SPIN_SECONDS
         if seconds_to_sleep > 0:
             sleep(seconds_to_sleep)
@@ -62,7 +63,7 @@ class MonotonicClock:
 
 
 class ClockDrift:
-    """Measure how much faster the clock runs than the raw clock, from creation on."""
+    """Measure how much faster the clock has run than the raw clock since this object was created."""
 
     def __init__(self, clock: Clock) -> None:
         """Read both clocks for the first time."""

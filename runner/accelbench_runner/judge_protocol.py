@@ -24,14 +24,14 @@ class JudgeRequest(Document):
     answer: str = ""
     """File for the assessment."""
     reference_problem: str = ""
-    """Why the reference cannot be computed, if an earlier judge did not survive it. Then this judge only loads the
-    workload, and compares no outputs."""
+    """Why the reference cannot be computed: it ended the process of an earlier judge. Then this judge does not run it,
+    and compares no outputs."""
     reference_delay: str = ""
-    """Why the reference is not known, if an earlier judge had not computed it within its limit."""
+    """Why there is no reference yet: an earlier judge did not finish it within the time limit."""
     unseen_seed: int = 0
-    """Seed of the other inputs that launches got after they were timed."""
+    """Seed of the unseen inputs, which launches got only after they were timed."""
     timed: bool = True
-    """False: only outputs are judged."""
+    """False: nothing was timed, so only outputs are judged."""
 
 
 class Assessment(Document):

@@ -8,7 +8,7 @@ from accelbench.machine.output import occupy_standard_descriptors
 from accelbench.workload import NamedArrays
 
 UNSEEN = "unseen.npz"
-"""File with the outputs for inputs that the launch had not seen."""
+"""File with the outputs for unseen inputs, which the program got only after it was timed."""
 FORMULA = "formula.npz"
 """File with the outputs of the program in float64."""
 
@@ -36,7 +36,8 @@ def save(path: Path, arrays: NamedArrays) -> None:
     """
     import numpy as np
 
-    occupy_standard_descriptors()  # so that nothing that is printed meanwhile gets into the file
+    # If the program closed its standard output, the file would get that descriptor, and what is printed.
+    occupy_standard_descriptors()
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             # The size is unknown when an entry begins; only zip64 allows entries of more than 2 GiB.

@@ -49,7 +49,7 @@ class LaunchRequest(Document):
     memory_bytes: int | None = None
     """Limit of the process's data, enforced by the kernel."""
     unseen_seed: int = 0
-    """Seed of the inputs that the program gets after it was timed, and does not know before."""
+    """Seed of the unseen inputs, which the program gets only after it was timed."""
     needs_gradients: bool = False
     """True if an earlier launch of the variant needed autograd, although the workload does not declare it."""
 
@@ -62,7 +62,7 @@ class PhaseStarted(Document):
 
 
 class PhaseEnded(Document):
-    """Report the seconds of a phase, with those of its parts, such as trace, lower and backend."""
+    """Report the seconds of a phase and of its parts, such as trace, lower and backend."""
 
     type: Literal["phase-ended"] = "phase-ended"
     phase: Phase
@@ -83,11 +83,11 @@ class ActivityStarted(Document):
     type: Literal["aside-started"] = "aside-started"
     name: Activity
     alone: bool = False
-    """True for a probe, which has a limit of its own; False for an activity that makes calls of the variant too."""
+    """True for a probe, which has its own time limit; False for an activity that also calls the variant's program."""
 
 
 class ActivityEnded(Document):
-    """Report the seconds of the activity that began last, without activities inside it."""
+    """Report the seconds of the activity that began last, without activities nested in it."""
 
     type: Literal["aside-ended"] = "aside-ended"
     name: Activity
@@ -97,7 +97,7 @@ class ActivityEnded(Document):
 
 
 class Measured(Document):
-    """Report that everything a verdict needs was sent; what follows is optional."""
+    """Report that everything a verdict needs was sent; later messages are optional."""
 
     type: Literal["measured"] = "measured"
 

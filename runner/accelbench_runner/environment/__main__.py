@@ -52,16 +52,16 @@ def _installed_packages(directories: list[str]) -> dict[str, str]:
     versions: dict[str, str] = {}
     for distribution in metadata.distributions(path=directories):
         name = distribution.metadata["Name"]
-        if name:  # what is left of a package that was removed by hand has none
+        if name:  # a package whose files were deleted by hand leaves metadata without a name
             versions.setdefault(re.sub("[-_.]+", "-", name).lower(), distribution.version)
     return versions
 
 
 def _import_all(modules: list[str], workload: str) -> dict[str, str]:
-    """Import what a launch imports, load the workload, and return how that went.
+    """Import the modules of a launch, load the workload, and return the outcome as fields of the answer.
 
-    `accelbench` is the file of accelbench's code. If an import fails, `importing` names the module, and `missing` what
-    is not installed, or `problem` describes another exception.
+    `accelbench` is the file of the imported accelbench, and `importing` the last import that was tried. If that import
+    failed, `missing` is the name of the module that is not installed, or `problem` describes another exception.
     """
     outcome = {"importing": "accelbench"}
     try:

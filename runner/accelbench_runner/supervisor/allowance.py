@@ -1,4 +1,4 @@
-"""Limit how long a launch may take: by its own limit, that of a running probe, or the whole case's.
+"""Limit how long a launch may take: by its own limit, the limit of a running probe, or the limit of the case.
 
 Time that accelbench's own probes take does not count against the launch, so a slow probe makes no variant late.
 """
@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 PROBE_SECONDS = 60.0
-"""The slowest of accelbench's own probes took 2 s; starting NVML for many GPUs takes several. But `formula` runs the
-user's program: with a load of 8 to 15 on two processors, 20 s were not enough for small programs."""
+"""Maximum seconds of a probe. The slowest of accelbench's own probes took 2 s; starting NVML for many GPUs takes
+several. But the probe `formula` runs the user's program: with a load of 8 to 15 on two processors, 20 s were not enough
+for small programs."""
 HANG_FACTOR = 5.0
 HANG_SECONDS = 30.0
 """A launch counts as hung if it takes longer than both this and five times its variant's longest launch so far. The
@@ -20,7 +21,7 @@ MAXIMUM_EXTENSION_FACTOR = 5.0
 """Maximum multiple to which other load extends a limit; without it, a launch that hangs asleep would never end."""
 
 WARM_FACTOR = 2.0
-"""Maximum multiple of the cold start that a warm probe may take, unless the limit of any probe is longer."""
+"""Limit of a warm probe, as a multiple of the seconds of the cold start, unless the limit of other probes is longer."""
 
 LimitKind = Literal["launch", "probe", "case"]
 
@@ -72,7 +73,7 @@ def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
     """Return the time limit of a warm probe, which starts a variant again with the compile caches of an earlier start.
 
     `cold_seconds` is the time of that earlier start, from import to the end of the first step; `probe_seconds` is the
-    limit of any probe.
+    limit of every other probe.
     """
     return Limit(max(probe_seconds, WARM_FACTOR * cold_seconds), "the limit of a warm probe")
 

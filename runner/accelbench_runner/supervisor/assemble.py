@@ -153,7 +153,7 @@ def _size_bytes(result: Result) -> int:
 
 def _without_packages(result: Result) -> Result:
     """Return the result without the list of packages of each environment; their digest stays."""
-    environments = (each.model_copy(update={"packages": {}}) for each in result.case.environments)
+    environments = (environment.model_copy(update={"packages": {}}) for environment in result.case.environments)
     return result.model_copy(update={"case": result.case.model_copy(update={"environments": tuple(environments)})})
 
 

@@ -39,7 +39,7 @@ def read_case(path: Path) -> Case:
 
 
 def _problems(case: Case) -> Iterator[str]:
-    """Yield the problems of a case that its model does not find: unknown names, wrong parameters, lack of memory."""
+    """Yield the problems that the model `Case` does not find: unknown names, wrong parameters, lack of memory."""
     names = [variant.name for variant in case.variants]
     if len(set(names)) != len(names):
         yield f"two variants have the same name: {', '.join(sorted(names))}"

@@ -1,4 +1,4 @@
-"""Run one child process at a time to its end, even if it crashes, hangs, floods, forks or ignores every signal.
+"""Run one child process at a time to its end, even if it crashes, hangs, forks, ignores signals or prints endlessly.
 
 The child leads a session of its own. Its pipes are always drained, so that it never blocks on the supervisor. A pidfd
 reports its end, because a grandchild may hold the pipes open. No descendant survives it: this process adopts orphans

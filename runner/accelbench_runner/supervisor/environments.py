@@ -1,7 +1,7 @@
 """Examine the Python environments of a case before its first round, and start processes in them.
 
-An environment gets accelbench's code from a directory that holds nothing else. The default's site-packages on its path
-would let it import the default's release of a framework in place of its own, without an error.
+The Python of an environment imports accelbench from a directory that holds nothing else. If the site-packages of the
+default environment were on its path, it might import another release of a framework from there, without an error.
 """
 
 import json
@@ -28,7 +28,7 @@ from accelbench_runner.answers import read_answer
 from accelbench_runner.supervisor.children import Interruption, run_child
 from accelbench_runner.supervisor.examination import (
     Examination,
-    describe_silence,
+    describe_missing_answer,
     describe_start_error,
     why_unusable,
 )
@@ -38,14 +38,14 @@ from accelbench_runner.supervisor.outcome import MAXIMUM_FAILURE_CHARACTERS
 
 LAUNCH_MODULE = "accelbench_runner.launch"
 JUDGE_MODULE = "accelbench_runner.judge"
-EXAMINING_MODULE = "accelbench_runner.environment"
+EXAMINER_MODULE = "accelbench_runner.environment"
 LIMIT_SECONDS = 300.0
-"""Maximum seconds to import everything once: 7 GB of a fresh environment may have to come from a slow disk."""
+"""Maximum seconds to import all modules once: a fresh environment may have 7 GB on a slow disk."""
 MAXIMUM_ANSWER_BYTES = 1024 * 1024
 NOT_NEEDED = ("__pycache__", "rows")
 """Parts of accelbench that no launch needs: bytecode of another Python, and the claims."""
 NOT_INHERITED = ("PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
-"""Environment variables that would give an environment another library, or slow its launches down."""
+"""Environment variables that would give an environment another standard library, or slow its launches down."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Python:
 
     interpreter: str
     variables: Mapping[str, str]
-    """Environment variables."""
+    """Environment variables of its processes."""
 
     def command(self, module: str) -> Sequence[str]:
         """Return the command that runs a module of accelbench's."""
@@ -101,17 +101,18 @@ class Examiner:
             examined = environment
             for framework, variants in self._variants_by_framework(environment):
                 examination = self._examine(environment, python, framework, variants)
-                if self.interruption.signal is not None:  # it ended the process, and no launch will follow
+                if self.interruption.signal is not None:  # the signal ended the examination, so no launch will follow
                     return ExaminedCase(self.case)
                 names = [variant.name for variant in variants]
                 pythons |= dict.fromkeys(names, python)
                 if isinstance(examination, str):
-                    why = examination
+                    problem = examination
                 else:
-                    why = why_unusable(examination, environment, framework, self._code)
-                    examined = examined if why else _with_findings(environment, examination)
-                if why:
-                    failures |= dict.fromkeys(names, _failure(environment, why))
+                    problem = why_unusable(examination, environment, framework, self._code)
+                    if not problem:
+                        examined = _add_findings(environment, examination)
+                if problem:
+                    failures |= dict.fromkeys(names, _failure(environment, problem))
             environments.append(examined)
         return ExaminedCase(self.case.model_copy(update={"environments": tuple(environments)}), pythons, failures)
 
@@ -135,12 +136,12 @@ class Examiner:
             (metadata_directory / name).write_text(installed.read_text(name) or "", encoding="utf-8")
 
     def _variables(self) -> dict[str, str]:
-        """Return environment variables with which a Python imports accelbench's code, and its own packages alone."""
+        """Return environment variables with which a Python imports only accelbench's code and its own packages."""
         inherited = {name: value for name, value in self.variables.items() if name not in NOT_INHERITED}
         return {**inherited, "PYTHONPATH": str(self._code), "PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
 
     def _variants_by_framework(self, environment: CaseEnvironment) -> Iterator[tuple[Framework, list[CaseVariant]]]:
-        """Yield the variants of an environment by framework: no process imports two."""
+        """Yield the variants of an environment by framework, because a process imports only one framework."""
         variants = [variant for variant in self.case.variants if variant.environment == environment.name]
 
         def framework_of(variant: CaseVariant) -> str:
@@ -153,9 +154,9 @@ class Examiner:
     def _examine(
         self, environment: CaseEnvironment, python: Python, framework: Framework, variants: Sequence[CaseVariant]
     ) -> Examination | str:
-        """Run the environment's Python, and return its examination of the environment, or why there is none.
+        """Run the environment's Python, and return its examination of the environment.
 
-        Raises UnkillableError.
+        If there is none, return the reason as text. Raises UnkillableError.
         """
         answer_file = self.directory / f"{environment.name}-{framework.name}.json"
         request = {
@@ -172,7 +173,7 @@ class Examiner:
         variables = {**python.variables, "HOME": str(self.directory), "PYTHONFAULTHANDLER": "1"}
         try:
             child_exit = run_child(
-                python.command(EXAMINING_MODULE),
+                python.command(EXAMINER_MODULE),
                 request=request_file,
                 environment=variables,
                 listener=listener,
@@ -187,7 +188,7 @@ class Examiner:
                 return Examination.model_validate_json(answer)
         except ValueError:
             return f"{environment.interpreter} answered what cannot be read"
-        return describe_silence(environment.interpreter, child_exit, listener.stderr_tail, LIMIT_SECONDS)
+        return describe_missing_answer(environment.interpreter, child_exit, listener.stderr_tail, LIMIT_SECONDS)
 
     def _modules(self, framework: Framework, variants: Sequence[CaseVariant]) -> Iterator[str]:
         """Yield the modules that processes of these variants import."""
@@ -202,7 +203,7 @@ class Examiner:
             yield f"{JUDGE_MODULE}.__main__"
 
 
-def _with_findings(environment: CaseEnvironment, examination: Examination) -> CaseEnvironment:
+def _add_findings(environment: CaseEnvironment, examination: Examination) -> CaseEnvironment:
     """Return the environment with its versions, directories and digest, according to the examination."""
     packages = environment.packages or examination.packages
     return environment.model_copy(
@@ -215,9 +216,9 @@ def _with_findings(environment: CaseEnvironment, examination: Examination) -> Ca
     )
 
 
-def _failure(environment: CaseEnvironment, why: str) -> Failure:
-    """Return the failure of a variant whose environment cannot be used."""
-    message = shorten(f"environment {environment.name} cannot be used: {why}", MAXIMUM_FAILURE_CHARACTERS)
+def _failure(environment: CaseEnvironment, problem: str) -> Failure:
+    """Return the failure of a variant whose environment cannot be used, for the reason `problem`."""
+    message = shorten(f"environment {environment.name} cannot be used: {problem}", MAXIMUM_FAILURE_CHARACTERS)
     return Failure(reason=FailureReason.ENVIRONMENT, message=message, round=BEFORE_ROUNDS)
 
 

@@ -18,11 +18,12 @@ from accelbench_runner.supervisor.children import ChildExit
 from accelbench_runner.supervisor.outcome import crash_location, find_last_line
 
 PACKAGE_OF_MODULE = {"yaml": "pyyaml", "pynvml": "nvidia-ml-py"}
-"""Package of a module that accelbench imports, if its name is not the module's."""
+"""Package by module that accelbench imports, where the two have different names."""
 MAXIMUM_CHANGED = 3
 """Maximum number of packages that a message lists."""
-ELF = b"\x7fELF"
-_WINDOW = f"{PYTHON_MINORS[0]} to {PYTHON_MINORS[-1]}"
+ELF_MAGIC = b"\x7fELF"
+"""First bytes of each program in Linux's binary format."""
+_SUPPORTED_PYTHONS = f"{PYTHON_MINORS[0]} to {PYTHON_MINORS[-1]}"
 
 
 class Examination(Document):
@@ -57,10 +58,10 @@ def why_unusable(examination: Examination, environment: CaseEnvironment, framewo
 def _problems(
     examination: Examination, environment: CaseEnvironment, framework: Framework, source: Path
 ) -> Iterator[str]:
-    """Yield each problem of an environment; earlier ones may cause later ones."""
+    """Yield each problem of an environment; an earlier problem may be the cause of a later one."""
     minor = ".".join(examination.python.split(".")[:2])
     if minor not in PYTHON_MINORS:
-        yield f"it has Python {examination.python}, and accelbench measures in Python {_WINDOW}"
+        yield f"it has Python {examination.python}, and accelbench measures in Python {_SUPPORTED_PYTHONS}"
     if changed := _changed_packages(environment.packages, examination.packages):
         directory = Path(environment.interpreter).parent.parent.parent
         yield f"its packages are no longer those of its lock ({changed}): delete {directory}, and run again"
@@ -100,8 +101,8 @@ def _install_advice(package: str, environment: CaseEnvironment) -> str:
     return f"{environment.interpreter} -m pip install {package}"
 
 
-def describe_silence(interpreter: str, child_exit: ChildExit, stderr_tail: bytes, limit_seconds: float) -> str:
-    """Say why there is no examination, although the interpreter was started: how its process ended."""
+def describe_missing_answer(interpreter: str, child_exit: ChildExit, stderr_tail: bytes, limit_seconds: float) -> str:
+    """Describe how the process of an interpreter ended that was started and wrote no examination."""
     if child_exit.killed_for == "limit":
         return f"it had not been imported after {limit_seconds:.0f} s{crash_location(stderr_tail, '; it was')}"
     if child_exit.status < 0:
@@ -109,7 +110,7 @@ def describe_silence(interpreter: str, child_exit: ChildExit, stderr_tail: bytes
         return f"{name} ended its Python during imports{crash_location(stderr_tail)}"
     error = find_last_line(stderr_tail)
     if error.startswith("SyntaxError"):
-        return f"the Python of {interpreter} is too old: accelbench measures in Python {_WINDOW}"
+        return f"the Python of {interpreter} is too old: accelbench measures in Python {_SUPPORTED_PYTHONS}"
     hint = f": {error}" if error else ": is it a Python?"
     return f"{interpreter} ended with status {child_exit.status} and reported nothing{hint}"
 
@@ -128,7 +129,7 @@ def describe_start_error(interpreter: str, error: OSError) -> str:
 
 
 def _describe_absence(path: Path) -> str:
-    """Describe what is missing if the kernel does not find the program at this path."""
+    """Describe why the kernel does not find the program at this path, or its loader."""
     if path.exists():
         return "needs a loader that is not here: it was built for another system"
     if path.is_symlink():
@@ -154,10 +155,10 @@ def _is_marked_executable(path: Path) -> bool:
 
 
 def _describe_format(path: Path) -> str:
-    """Describe the contents of a file that the kernel cannot execute."""
+    """Describe a file that the kernel cannot execute: a program for another processor, or no program."""
     try:
         with path.open("rb") as file:
-            is_binary = file.read(len(ELF)) == ELF
+            is_binary = file.read(len(ELF_MAGIC)) == ELF_MAGIC
     except OSError:
         is_binary = False
     if is_binary:

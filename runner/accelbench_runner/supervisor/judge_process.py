@@ -18,9 +18,9 @@ from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder
 from accelbench_runner.supervisor.outcome import crash_location
 
 MAXIMUM_ASSESSMENT_BYTES = 4 * 1024 * 1024
-THREADS_THAT_SLEEP = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0", "OPENBLAS_THREAD_TIMEOUT": "4"}
-"""Let threads sleep while they wait: on a busy machine, threads that spin keep those from running that they wait for.
-The judge is not timed."""
+SLEEPING_THREADS = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0", "OPENBLAS_THREAD_TIMEOUT": "4"}
+"""Environment variables with which waiting threads sleep: on a busy machine, threads that spin take CPU time from the
+threads that they wait for. A longer wake-up does not matter, because the judge is not timed."""
 
 
 class JudgeError(Exception):
@@ -32,7 +32,7 @@ class JudgeKilledError(Exception):
 
 
 class _NoAnswerError(Exception):
-    """Report that the judge ended before it had answered; the message is the rest of a sentence."""
+    """Report that the judge ended before it had answered; the message continues the sentence `the judge ...`."""
 
 
 class _LateError(_NoAnswerError):
@@ -53,7 +53,8 @@ class Judge:
     timed: bool = True
 
     without_reference: dict[str, str] = field(default_factory=dict)
-    """Fields of a request that say why there is no reference, once a judge ended, or was late, before it had one."""
+    """Fields of a request that say why there is no reference. They are set once a judge ended, or reached its limit,
+    before it had computed the reference."""
 
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
@@ -108,7 +109,7 @@ class Judge:
                 "TMPDIR": str(self.directory),
                 "HOME": str(self.directory),
                 "PYTHONFAULTHANDLER": "1",  # writes the stacks of a judge that crashes or is stopped
-                **THREADS_THAT_SLEEP,
+                **SLEEPING_THREADS,
             },
             listener=listener,
             # The last try after a signal runs until its limit, so no signal interrupts it.

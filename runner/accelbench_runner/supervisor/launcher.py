@@ -43,11 +43,11 @@ class Launcher:
     case: Case
     command: Sequence[str]
     environment: Mapping[str, str]
-    """Environment variables of launches, but for variants in `pythons`."""
+    """Environment variables of launches, except those of variants in `pythons`."""
     threads: int
     interruption: Interruption
     unseen_seed: int
-    """Seed of the inputs that programs get after they were timed."""
+    """Seed of the unseen inputs, which programs get only after they were timed."""
     probe_seconds: float = PROBE_SECONDS
     purpose: Purpose = "measure"
     memory_bytes: int | None = None
@@ -160,7 +160,7 @@ class Launcher:
     ) -> LaunchListener:
         """Return the listener that collects the messages of a launch; start the launch right after this call.
 
-        The use of CPUs by other processes counts from here on. `case_seconds` is what is left of the case's time limit.
+        CPU time of other processes counts from this call on. `case_seconds` is what is left of the case's time limit.
         """
         before = CpuUse.read()
         allowance = Allowance(
@@ -172,7 +172,7 @@ class Launcher:
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
-        """Run the process of a launch to its end; return how it ended, and what that means for the variant.
+        """Run the process of a launch to its end; return how the process ended, and the outcome of the launch.
 
         Raises UnkillableError if the process cannot be killed.
         """
@@ -195,7 +195,7 @@ class Launcher:
             probe = running_probe(listener, directory)
             if probe is None:
                 raise
-            # Tell that the process hangs in a probe of accelbench's own.
+            # Name the probe of accelbench's own in which the process hangs.
             raise UnkillableError(f"{describe_probe(probe)} hangs: {error}") from error
         memory_events = MemoryEvents.read().since(memory_before)
         others_share = listener.allowance.others_share()

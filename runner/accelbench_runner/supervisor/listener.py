@@ -72,7 +72,7 @@ class LaunchListener:
         """True once everything that a verdict needs was received."""
         self.final_message: FinalMessage | None = None
         self.protocol_error: str | None = None
-        """The first unreadable message; later ones are ignored."""
+        """Problem of the first unreadable message; later messages are ignored."""
         self.stderr_tail = b""
         """The end of standard error, where faulthandler reports a crash."""
         self.printed_bytes = 0

@@ -1,8 +1,8 @@
 """Write the supervisor's log within a budget, and the headline into the termination message.
 
 The log stays under 4 MiB whatever a launch prints and however many rounds there are. Each kind of line has a share of
-its own, so that a flood of one never displaces another. A result always has room, and so have the checkpoints of the
-largest run, because results compress to a quarter. A note has the number of lines left out.
+its own, so that many lines of one kind leave no less space for another. There is always space for the result, and for
+the checkpoints of the largest run, because results compress to a quarter. A note counts the lines that are left out.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Write the notes of a result: what was not measured, and what a reader should know of what was."""
+"""Write the notes of a result: which measurements are missing, and which ones a reader has a reason to doubt."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

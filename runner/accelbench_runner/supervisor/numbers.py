@@ -24,7 +24,9 @@ REDUCTIONS: Mapping[Reduction, Callable[[Sequence[int]], int | None]] = {
     "fewest": min,
     "first": lambda values: values[0],
 }
+"""Functions that reduce the values of a variant's launches, at least one, to one value."""
 ENERGY: Mapping[EnergyScope, str] = {"device": "device_joules_per_unit", "processors": "cpu_joules_per_unit"}
+"""Field of `Numbers` by what the energy was measured of."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ def unit_cost(
 ) -> UnitCost:
     """Return the energy, price and rates of a unit of work that takes `seconds`, without those that are unknown.
 
-    Where requests arrive, a unit is a request: its rates are those of its service, and its price and energy are those
-    of the time until the next one arrives, in which the device is reserved.
+    If the case has arrivals, a unit is a request. Its rates are computed from its service time. Its price and energy
+    are computed from the time between two arrivals, because the device is reserved for all of that time.
 
     `launches` are the variant's launches, at least one; `all_launches` are those of all variants of the case.
     """

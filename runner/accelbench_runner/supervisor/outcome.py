@@ -1,4 +1,4 @@
-"""Interpret how a launch ended: it measured, its variant failed, or accelbench stopped it without blaming the variant.
+"""Interpret how a launch ended: it succeeded, its variant failed, or it ended without a fault of the variant.
 
 A crash is located by what faulthandler wrote to standard error.
 """
@@ -24,7 +24,7 @@ from accelbench_runner.supervisor.children import ChildExit
 from accelbench_runner.supervisor.listener import LaunchListener, describe_probe
 
 MAXIMUM_FAILURE_CHARACTERS = 3000
-"""Maximum length of a failure's message with its trace. A launch prints longer ones, so that the log has them."""
+"""Maximum length of a failure's message with its trace. The launch also prints a longer one in full, to the log."""
 MAXIMUM_TRACE_CHARACTERS = 1000
 MAXIMUM_FRAMES = 3
 MIB = 1024 * 1024
@@ -94,9 +94,9 @@ def interpret(
     memory_events: MemoryEvents,
     others_share: float = 0.0,
 ) -> Outcome:
-    """Decide what a launch that has ended means: success, a failure of the variant, or an end without its fault.
+    """Decide whether an ended launch succeeded, its variant failed, or it ended without a fault of the variant.
 
-    `others_share` is the share of CPU time that other processes took meanwhile, 0 to 1.
+    `others_share` is the share of CPU time that other processes took during the launch, 0 to 1.
     """
     has_finished = isinstance(listener.final_message, Done)
     if not has_finished:
@@ -158,7 +158,7 @@ def _failure(  # noqa: PLR0911 - one return for each reason
 ) -> Failure | None:
     """Return the failure of a launch's variant, with its reason; None if the launch succeeded.
 
-    `others_share` is the share of CPU time that other processes took meanwhile, 0 to 1.
+    `others_share` is the share of CPU time that other processes took during the launch, 0 to 1.
     """
 
     def failure(reason: FailureReason, message: str) -> Failure:

@@ -84,7 +84,7 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
 
 def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
-    """Return warnings of other processes that use the CPUs now or, if they hardly do, of a high load average."""
+    """Return warnings about processes that use the CPUs now; if these use little, about a high load average."""
     available_seconds = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:  # too little to bias a measurement
         if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:
@@ -109,7 +109,7 @@ def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
 
 
 def _container_warnings(survey: Survey) -> list[str]:
-    """Return warnings of CPU time that the hypervisor takes, and of a CPU limit below the number of CPUs."""
+    """Return warnings about CPU time that the hypervisor takes, and about a CPU limit below the number of CPUs."""
     lines = []
     steal_share = survey.steal_seconds / (survey.processors * survey.seconds)
     if steal_share > STEAL.biases:

@@ -1,9 +1,9 @@
 """Choose the CPUs that a case runs on, and measure what other processes use of them.
 
-A case runs on as many CPUs as the container may use, chosen once, the same for every launch. CPU affinity limits
-it, because every thread pool follows affinity (XLA's ignores OMP_NUM_THREADS); the variables that OpenMP and BLAS
-libraries read are set to the same number. If there are more CPUs than the quota pays for, idle ones are taken,
-and one hardware thread of each core before a second: two pods on a node must not both settle on the first core.
+A case runs on as many CPUs as the container may use. They are chosen once, and all launches run on the same CPUs. CPU
+affinity enforces this, because every thread pool follows affinity (XLA's ignores OMP_NUM_THREADS); the variables that
+OpenMP and BLAS libraries read are set to the same number. If the node has more CPUs than the container's quota allows,
+idle CPUs on different cores are preferred, so that two pods on a node do not both choose the first core.
 
 /proc is read here without psutil, so that the supervisor stays small.
 """
@@ -21,6 +21,7 @@ from accelbench.machine import cgroup
 from accelbench_runner.supervisor.children import descendants, stat_fields
 
 OBSERVATION_SECONDS = 0.2
+"""Time for which the CPUs are watched to find idle ones."""
 BUSY_SHARE = 0.2
 """Maximum share of time for which an idle CPU may be busy."""
 
@@ -44,7 +45,7 @@ def allowed_threads(available: int, quota: float | None, requested: int | None =
 def set_affinity(requested: int | None = None) -> tuple[int, ...]:
     """Bind this process and its later children to as many CPUs as the case may use, idle ones first.
 
-    At most `requested` CPUs are used; None stands for as many as the container may use. Returns the CPUs' numbers.
+    At most `requested` CPUs are used; None: as many as the container may use. Returns the numbers of the CPUs.
     """
     available = os.sched_getaffinity(0)
     threads = allowed_threads(len(available), cgroup.cpu_quota(cgroup.find("cpu")), requested)
@@ -88,7 +89,7 @@ class CpuUse(NamedTuple):
     """Hold how long other processes have used the CPUs that this process may run on."""
 
     others_seconds: float
-    """CPU seconds since boot of the hypervisor and all processes except this one and its descendants."""
+    """CPU seconds since boot that the hypervisor took, or a process other than this one and its descendants."""
     read_at: float
     """Time of the reading, in monotonic seconds."""
     cpus: frozenset[int]
