@@ -131,9 +131,8 @@ def _describe_non_finite(output: Array, expected: Expected, unexpected: Array, *
 def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> ArrayComparison:
     """Compare each error with its tolerance, and the median error of each size class with the tolerance of medians.
 
-    The larger of the two ratios decides.
-
-    `error` is the absolute error of each element of the flattened output; `after` says after how much work.
+    The larger of the two ratios of error to tolerance decides. `error` is the absolute error of each element of the
+    flattened output; `after` says after how much work.
     """
     tolerance = np.nan_to_num(expected.tolerance().ravel(), nan=0.0)
     with np.errstate(all="ignore"):
@@ -144,8 +143,8 @@ def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> 
     count = int(off.sum())
     are_choices = count > 0 and _may_be_choices(error, off, expected)
     # A program may choose differently where rounding decides, for example which bin a number falls into.
-    ratios_of_errors = np.where(off, 0.0, ratios) if are_choices else ratios
-    worst = int(ratios_of_errors.argmax())
+    ratios_without_choices = np.where(off, 0.0, ratios) if are_choices else ratios
+    worst = int(ratios_without_choices.argmax())
     ratio = max(float(ratios[worst]), medians.ratio)
     less_exact = ratio > 1 and _is_less_exact(error, off | medians.off, expected)
     # Results call a rounding error a scale; this is the largest error in scales.

@@ -76,7 +76,7 @@ def explain_non_finite(difference: Difference) -> str:
 
 
 def _explain_skipped_nan(difference: Difference) -> str:
-    """Explain by an input with NaN, which the reference skips if its own output is finite; empty if there is none."""
+    """Name an input with NaN that the reference skips, as its finite output shows; empty if there is none."""
     if not np.isfinite(difference.expected_floats).all():
         return ""
     for name, array in difference.inputs.items():

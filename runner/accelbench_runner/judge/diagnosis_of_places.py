@@ -225,7 +225,7 @@ def explain_ties(difference: Difference) -> str:
 
 
 def _select(values: Array, indices: Array, axis: int) -> "Array | None":
-    """Return the `values` that `indices` select along `axis`, as float64; None if these cannot be indices along it."""
+    """Return the `values` that `indices` select along `axis`, as float64; None if they are no indices along it."""
     if indices.ndim == 0 and axis == 0:  # as argmax without an axis returns it
         values = values.ravel()
     elif indices.ndim == values.ndim - 1:  # as argmax returns them

@@ -161,7 +161,8 @@ def size_classes(value: Array) -> Array:
     # The class of the smallest elements has at least `CLASS_ELEMENTS` of them, or all that are negligible.
     smallest_quantile = np.quantile(nonzero, min(1.0, CLASS_ELEMENTS / nonzero.size))
     smallest_size = max(float(smallest_quantile), NEGLIGIBLE_SIZE * float(np.median(nonzero)))
-    half_decades = np.floor(CLASSES_PER_DECADE * np.log10(np.maximum(np.where(finite, size, 1.0), smallest_size)))
+    size = np.maximum(np.where(finite, size, 1.0), smallest_size)
+    half_decades = np.floor(CLASSES_PER_DECADE * np.log10(size))
     return np.where(finite, half_decades, np.iinfo(np.int16).max).astype(np.int16)
 
 

@@ -113,10 +113,10 @@ class _Trial:
 
 
 def _smallest_noticed_error(trial: _Trial, epsilon: float, minimum_count: float) -> float:
-    """Return the smallest error that shows in at least `minimum_count` numbers of the form, found by bisection.
+    """Return the smallest error that shows in at least `minimum_count` numbers of the canonical form, by bisection.
 
     Errors are shares of the output's root mean square. They go from `LARGEST_ERROR`, which is known to show in enough
-    numbers, down to a few `epsilon`, the rounding of the policy's type.
+    numbers, down to a few times `epsilon`, one unit in the last place of the policy's type.
     """
     errors = [LARGEST_ERROR]
     # Another error is added as long as it is larger than `SMALLEST_ERROR_ULPS` times `epsilon`.

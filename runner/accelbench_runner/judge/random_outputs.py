@@ -30,7 +30,7 @@ def declared_random_comparison(case: Case) -> str:
 
 
 def read_random(request: JudgeRequest, launch: LaunchRecord, outputs: NamedArrays, units: int) -> ParityReading:
-    """Compare a launch's random `outputs` with the reference's distribution, and those on unseen inputs as well."""
+    """Compare a launch's random `outputs`, and its outputs on unseen inputs, with the reference's distributions."""
     try:
         expected = distributions_for(request.case, units, Path(request.directory))
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
@@ -58,9 +58,9 @@ def _read_unseen(request: JudgeRequest, launch: LaunchRecord, units: int) -> Uns
         outputs = as_real(read_outputs(Path(request.outputs[f"{launch.round}/{launch.variant}"]), UNSEEN))
         reading = _compare(request.case, outputs, expected, units)
         changes = any(
-            compare_moments(name, each.draws[0], expected[name]).ratio > 1
-            for name, each in original.items()
-            if each.shape == expected[name].shape
+            compare_moments(name, distribution.draws[0], expected[name]).ratio > 1
+            for name, distribution in original.items()
+            if distribution.shape == expected[name].shape
         )
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
         return UnseenReading(reading=mismatch(units, f"cannot be compared: {error!r}"), changes=True)
