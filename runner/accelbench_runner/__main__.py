@@ -159,7 +159,7 @@ def _judge_arguments(
     python = None if workload.has_reference() else examined.pythons.get(baseline)
     if python is None:
         return {"command": command, "environment": environment}
-    if failure := examined.failures.get(baseline):
+    if failure := examined.failures.get(baseline):  # the baseline's program cannot run, so there is no reference
         return {
             "command": command,
             "environment": environment,

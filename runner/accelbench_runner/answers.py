@@ -12,7 +12,7 @@ from accelbench.machine.output import flush_output, occupy_standard_descriptors
 
 def write_answer(path: Path, text: str) -> None:
     """Write a child process's answer to `path`, so that the file exists only once the answer is complete."""
-    # If the child closed its standard output, the file would get that descriptor, and what is printed.
+    # If a user's code has closed standard output, the file would get its number, and later prints would go there.
     occupy_standard_descriptors()
     partial = path.with_name(f"{path.name}.partial")
     partial.write_text(text, encoding="utf-8")

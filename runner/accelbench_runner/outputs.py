@@ -19,7 +19,7 @@ def type_name(array: Any) -> str:
 
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
-    """Return the arrays, complex ones split into their real and imaginary parts along a new last axis."""
+    """Return the arrays; complex arrays become real, with real and imaginary parts along a new last axis."""
     import numpy as np
 
     real_arrays = dict(arrays)
@@ -36,7 +36,7 @@ def save(path: Path, arrays: NamedArrays) -> None:
     """
     import numpy as np
 
-    # If the program closed its standard output, the file would get that descriptor, and what is printed.
+    # If the program has closed its standard output, the file would get its number, and later prints would go there.
     occupy_standard_descriptors()
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():

@@ -30,7 +30,7 @@ class Package:
 
 
 class ProcessorMonitor(DeviceMonitor):
-    """Read what the kernel reports of the CPUs. For every kind of device, `Watch` reads other processes."""
+    """Monitor the CPUs by what the kernel reports. `Watch` reads other processes, as for every kind of device."""
 
     _packages: dict[str, Package]
     _usage_before: Usage

@@ -260,7 +260,7 @@ def shares_by_type(counts: Mapping[str, float]) -> dict[str, float]:
 
 
 class Accounting:
-    """Report what a framework compiled, computes and occupies.
+    """Report a framework's compilations, operations and use of memory.
 
     By default, report nothing. Each override makes a metric or a validity check possible.
     """

@@ -306,6 +306,6 @@ def _host_array(value: Any) -> Array:
         raise NotNumbersError("random keys", "return jax.random.key_data() of them")
     if value.dtype == jax.dtypes.float0:
         raise NotNumbersError("the derivative of integers, which has no numbers (float0)", "leave it out")
-    # An object with `__jax_array__`, such as a variable of Flax, is no array, but JAX makes one of it.
+    # JAX converts an object with `__jax_array__`, such as a variable of Flax, to an array.
     array = to_numbers(jnp.asarray(value) if hasattr(value, "__jax_array__") else value)
     return array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array

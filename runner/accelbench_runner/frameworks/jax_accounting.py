@@ -1,4 +1,4 @@
-"""Report what JAX compiled, computes and occupies, from JAX's events, XLA's programs and the allocator."""
+"""Report JAX's compilations, operations and use of memory, from its events, XLA's programs and the allocator."""
 
 import tempfile
 from collections import Counter

@@ -134,8 +134,13 @@ def _move_modules_to_state(program: Program, places: Sequence[Place], arguments:
         """Build modules from the arrays in the state, run the step on them, and return their new arrays as state."""
         program_state, arrays = state
         new_modules = nnx.merge(definition, jax.tree.unflatten(structure, arrays))
-        new_arguments = {name: new_modules[positions[id(module)]] for name, module in arguments.items()}
-        with _replaced(places, [new_modules[positions[id(module)]] for module in _values(places)]):
+
+        def new_module(module: Any) -> Any:
+            """Return the new module in place of a module of the program."""
+            return new_modules[positions[id(module)]]
+
+        new_arguments = {name: new_module(module) for name, module in arguments.items()}
+        with _replaced(places, list(map(new_module, _values(places)))):
             next_state, out = step(program_state, {**batch, **new_arguments})
         variables = dict(nnx.to_flat_state(nnx.state(new_modules)))
         # Leave out variables that the step has added to the modules, because a state must keep its structure.

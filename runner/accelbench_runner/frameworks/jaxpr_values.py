@@ -91,7 +91,7 @@ class _Value:
 
 
 def count_jaxpr(jaxpr: Any) -> WrittenOperations:
-    """Count the floating-point operations of a jaxpr, and those of them that need not run.
+    """Count the floating-point operations of a jaxpr, and how many of these need not run.
 
     Return empty counts if the number of operations depends on data, as that of a `while` loop does.
     """

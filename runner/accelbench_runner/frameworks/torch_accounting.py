@@ -1,4 +1,4 @@
-"""Report what PyTorch compiled, computes and occupies, from Dynamo, PyTorch's profiler and its allocator."""
+"""Report PyTorch's compilations, operations and use of memory, from Dynamo, its profiler and its allocator."""
 
 import math
 import os
@@ -112,7 +112,7 @@ class TorchAccounting(Accounting):
     def compile_cache(self) -> CompileCache | None:
         """Return the hits and misses of Inductor's cache and of AOTAutograd's cache, added up.
 
-        After a hit in AOTAutograd's cache, Inductor's may not be asked.
+        A hit in AOTAutograd's cache can skip the lookup in Inductor's.
         """
         if not self._compiles:
             return None

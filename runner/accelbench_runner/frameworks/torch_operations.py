@@ -262,8 +262,8 @@ def count_bytes(operation: Any, operands: Any, results: Any) -> int:
     An operand that occurs twice is read once.
     """
     name = operation.overloadpacket.__name__
-    first, *others = _sizes_bytes(operands) or [0]
-    written = sum(_sizes_bytes(results))
+    first, *others = _tensor_bytes(operands) or [0]
+    written = sum(_tensor_bytes(results))
     if name in LOOKUPS:
         first = written  # it reads only what it returns
     elif name in OVERWRITES:
@@ -273,7 +273,7 @@ def count_bytes(operation: Any, operands: Any, results: Any) -> int:
     return first + sum(others) + written
 
 
-def _sizes_bytes(values: Any) -> list[int]:
+def _tensor_bytes(values: Any) -> list[int]:
     """Return the bytes of each different tensor in a pytree; a broadcast tensor counts by the bytes that it stores."""
     tensors = {id(leaf): leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)}
     sizes = []

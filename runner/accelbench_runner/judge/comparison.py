@@ -39,7 +39,7 @@ LESS_EXACT_ULPS: Mapping[Precision, float] = {"float64": 2, "float32": 2, "tf32"
 
 @dataclass(frozen=True)
 class ArrayComparison:
-    """Hold how one output compares with the reference.
+    """Hold the comparison of one output with the reference.
 
     Attributes:
         ratio: Largest error over its tolerance; above 1 the comparison failed. `MISMATCH` if no tolerance allows it.
@@ -102,7 +102,7 @@ def compare_array(name: str, output: Array, expected: Expected, after: str, *, n
 
 
 def _find_unexpected(output: Array, value: Array) -> Array:
-    """Return where the output has NaN or infinity that its workload would have to declare, as an array of booleans.
+    """Return an array of booleans: True where the output has NaN or infinity that its workload has to declare.
 
     Infinity where the reference has the same needs no declaration, as in masked log-probabilities. NaN does, and so
     does an output without any finite number: even a program that computes nothing may agree with the reference there.
@@ -186,7 +186,7 @@ def _is_less_exact(error: Array, off: Array, expected: Expected) -> bool:
 
 @dataclass(frozen=True)
 class _Medians:
-    """Hold how the median errors of elements of like size compare with their tolerance."""
+    """Hold the comparison of the median errors of elements of like size with their tolerance."""
 
     ratio: float
     """Largest median error over its tolerance."""

@@ -53,7 +53,7 @@ class Difference:
 
     @cached_property
     def possible_sum_lengths(self) -> AbstractSet[int]:
-        """Return how many terms a sum in the program may have, if it runs over one to four axes of a known array."""
+        """Return the numbers of terms that a sum may have, if it runs over one to four axes of a known array."""
         lengths: set[int] = set()
         for array in (*self.inputs.values(), self.expected):
             for axis_count in range(1, min(array.ndim, 4) + 1):

@@ -312,7 +312,7 @@ class DeviationStatistics:
         return np.asarray(EPSILON[self._precision] * np.where(np.isfinite(size), size, 0.0))
 
     def expected(self, widening: float) -> Expected:
-        """Return what a correct program may return; `widening` is a factor of the rounding errors of floats.
+        """Return the output with its rounding errors and choices; `widening` multiplies the rounding errors of floats.
 
         Call this once, after the last series: it overwrites the collected rounding errors instead of copying them.
         """
@@ -331,7 +331,7 @@ class DeviationStatistics:
         return Expected(value, self._rounding_error.reshape(value.shape), precision, choices)
 
     def _integer_choices(self) -> Choices:
-        """Return which integers or booleans runs changed, how often, and to what."""
+        """Return the integers or booleans that runs changed, and the values that the runs returned there."""
         size = self.value.size
         if not self._positions or not size:
             return Choices(runs=self._runs)

@@ -62,7 +62,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class MomentComparison:
-    """Hold how the moments of an output compare with those of the reference.
+    """Hold the comparison of an output's moments with those of the reference.
 
     Attributes:
         ratio: Largest difference over its tolerance; above 1 the comparison failed.

@@ -97,7 +97,7 @@ class Timing:
         requests: tuple[open_loop.Request, ...] = ()
 
         def measure(inspect: Inspect) -> blocks.MeasuredBlocks:
-            """Serve the requests; keep how late each began in the enclosing function."""
+            """Serve the requests, and store them in `requests` of the enclosing function."""
             nonlocal requests
             requests = self._without_compiling(lambda: open_loop.serve(work, arrivals, self._clock, inspect))
             return blocks.MeasuredBlocks(

@@ -102,7 +102,7 @@ def _install_advice(package: str, environment: CaseEnvironment) -> str:
 
 
 def describe_missing_answer(interpreter: str, child_exit: ChildExit, stderr_tail: bytes, limit_seconds: float) -> str:
-    """Describe how the process of an interpreter ended that was started and wrote no examination."""
+    """Describe how an interpreter's process ended, if it was started and wrote no answer."""
     if child_exit.killed_for == "limit":
         return f"it had not been imported after {limit_seconds:.0f} s{crash_location(stderr_tail, '; it was')}"
     if child_exit.status < 0:

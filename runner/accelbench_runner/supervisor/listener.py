@@ -67,7 +67,7 @@ class LaunchListener:
         self.probe: Probe | None = None
         """The running probe; None also while an activity of the same name makes calls of the variant."""
         self.unchecked: dict[Probe, str] = {}
-        """Why a probe gave no answer."""
+        """Why a probe has no result."""
         self.measured = False
         """True once everything that a verdict needs was received."""
         self.final_message: FinalMessage | None = None

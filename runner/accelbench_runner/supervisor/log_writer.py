@@ -123,7 +123,7 @@ class OutputForwarder:
             self._dropped_bytes += len(data)
             return
         *lines, last_line = (self._incomplete_lines.get(channel, b"") + data).split(b"\n")
-        if len(last_line) > MAXIMUM_OUTPUT_LINE_BYTES:  # do not keep more and more of it
+        if len(last_line) > MAXIMUM_OUTPUT_LINE_BYTES:  # an endless line must not fill the memory
             lines.append(last_line)
             last_line = b""
         self._incomplete_lines[channel] = last_line

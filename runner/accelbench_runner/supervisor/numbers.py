@@ -119,7 +119,7 @@ def request_numbers(case: Case, launches: Sequence[LaunchRecord]) -> dict[str, A
         return {}
 
     def mean_over_launches(seconds: Callable[[LaunchRecord], float | None]) -> float:
-        """Return the geometric mean over launches, as for the variant's time."""
+        """Return the geometric mean over launches, as for the variant's time, without launches of unknown seconds."""
         return geometric_mean(filter(None, map(seconds, launches)))
 
     numbers: dict[str, Any] = {"p99_seconds": mean_over_launches(lambda launch: launch.seconds("p99"))}

@@ -58,7 +58,7 @@ class MemoryEvents(NamedTuple):
         )
 
     def since(self, before: "MemoryEvents") -> "MemoryEvents":
-        """Return what was counted between the reading `before` and this one."""
+        """Return the counts between the reading `before` and this one."""
         return MemoryEvents(self.limit, self.kills - before.kills, self.refaulted_bytes - before.refaulted_bytes)
 
     def describe_thrashing(self) -> str | None:
@@ -82,7 +82,7 @@ class Outcome:
     """The variant's failure."""
     unfinished: Unfinished | None = None
     unchecked: Mapping[Probe, str] = field(default_factory=dict)
-    """Why a probe gave no answer."""
+    """Why a probe has no result."""
     ended_by: Probe | None = None
     """The probe that ended the launch."""
 

@@ -86,7 +86,7 @@ def thread_environment(threads: int) -> dict[str, str]:
 
 
 class CpuUse(NamedTuple):
-    """Hold how long other processes have used the CPUs that this process may run on."""
+    """Hold the CPU time that other processes have used, on the CPUs that this process may run on."""
 
     others_seconds: float
     """CPU seconds since boot that the hypervisor took, or a process other than this one and its descendants."""

@@ -25,7 +25,7 @@ def survey(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Return how busy other processes keep this process's CPUs during a short pause.
+    """Measure for `PAUSE_SECONDS` how much other processes use the CPUs that this process may run on.
 
     `host` is the host's part of the fingerprint. Tests pass another `machine`, `pause` and `clock`.
     """
