@@ -97,6 +97,7 @@ class MetaLearning:
         """Use vmap(grad(loss after a step along grad(loss)))."""
 
         def loss_after_a_step(w: Any, x_adapt: Any, y_adapt: Any, x_test: Any, y_test: Any) -> Any:
+            """Return the loss on the test data, after a step of gradient descent on the other data."""
             adapted = w - RATE * f.grad(_squared_error)(w, x_adapt, y_adapt)
             return _squared_error(adapted, x_test, y_test)
 
@@ -143,11 +144,13 @@ class Fisher:
         """Use vmap(grad(log-likelihood)) for each label."""
 
         def log_likelihood(w: Any, x: Any, label: float) -> Any:
+            """Return the log-likelihood of the label, 0 or 1, for one x (width,)."""
             return label * (x @ w) - f.softplus(x @ w)
 
         gradients = f.vmap(f.grad(log_likelihood), (None, 0, None))
 
         def fisher(weights: Any, data: Data) -> Any:
+            """Return the mean of g g' over all examples and both labels."""
             x = data["x"]
             p = f.sigmoid(x @ weights)
             # Gradients of all examples for the label 1, and for the label 0.
@@ -201,9 +204,11 @@ class Variational:
         """Use grad(mean of vmap(bound for one sample))."""
 
         def bound_of_sample(weights: Any, noise: Any, y: Any) -> Any:
+            """Return the evidence lower bound for one sample of the noise (width,)."""
             return _evidence_lower_bound(weights, f.exp(weights[1]) * noise, y)
 
         def bound(weights: Any, noise: Any, y: Any) -> Any:
+            """Return the mean of the bounds for all samples of the noise."""
             return f.vmap(bound_of_sample, (None, 0, None))(weights, noise, y).mean()
 
         return lambda weights, data: f.grad(bound)(weights, data["noise"], data["y"])
@@ -241,6 +246,7 @@ class StraightThrough:
         """Add the rounding error to the weights under stop_gradient, so that it has no gradient."""
 
         def loss(w: Any, x: Any, y: Any) -> Any:
+            """Return the mean squared error of the rounded weights; its gradient ignores the rounding."""
             rounded = w + f.stop_gradient(f.round(LEVELS * w) / LEVELS - w)
             return _squared_error(rounded, x, y)
 
@@ -253,10 +259,12 @@ class StraightThrough:
         class Round(torch.autograd.Function):  # type: ignore[misc]
             @staticmethod
             def forward(_context: Any, w: Any) -> Any:
+                """Return the rounded weights."""
                 return torch.round(LEVELS * w) / LEVELS
 
             @staticmethod
             def backward(_context: Any, gradient: Any) -> Any:
+                """Return the gradient unchanged, as if nothing were rounded."""
                 return gradient
 
         loss = _squared_error(Round.apply(weights), data["x"], data["y"])
@@ -285,6 +293,7 @@ class BatchedJacobian:
         """Use vmap(jacrev(function))."""
 
         def jacobian(weights: Any, x: Any) -> Any:
+            """Return the Jacobian (width, width) for one x (width,)."""
             return f.jacrev(lambda x: f.tanh(weights @ x))(x)
 
         return lambda weights, data: f.vmap(jacobian, (None, 0))(weights, data["x"])

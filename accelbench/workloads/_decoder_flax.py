@@ -63,7 +63,7 @@ class Decoder(nnx.Module):  # type: ignore[misc]
     """
 
     def __init__(self, sizes: decoder.Sizes, dtype: Any, *, scanned: bool, recomputed: bool) -> None:
-        """Create the layers with weights of type `dtype`; if `scanned`, one block has the stacked weights of all."""
+        """Create the layers with weights of type `dtype`; if `scanned`, all blocks are one with stacked weights."""
         rngs = nnx.Rngs(0)
         options = {"dtype": dtype, "param_dtype": dtype, "rngs": rngs}
         self.embed = nnx.Embed(sizes.vocabulary, sizes.width, **options)

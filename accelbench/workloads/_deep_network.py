@@ -149,6 +149,7 @@ def jax_loss(apply_layer: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], 
     """Return a function (layers, batch) -> mean squared error. `apply_layer` maps (x, layer) to the next x."""
 
     def mean_squared_error(layers: Layers, batch: Any) -> Any:
+        """Return the mean squared error of the last layer's outputs."""
         x = batch["inputs"]
         for layer in layers:
             x = apply_layer(x, layer)
@@ -201,6 +202,7 @@ def torch_training(
     import torch
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
+        """Return the weights, biases and loss by the names that `reference` uses."""
         trained_model, _optimizer = state
         return {**torch_as_state(trained_model), "loss": loss}
 

@@ -176,6 +176,7 @@ def _apply_block(x: Array, w: NamedArrays, block: Block, gradients: dict[str, Ar
     before_relu = y + shortcut
 
     def backward(d_out: Array) -> Array:
+        """Return the gradient with respect to x, and store those of the block's weights."""
         d_before_relu = d_out * (before_relu > 0)
         d_x = backward_reduce(backward_spatial(backward_expand(d_before_relu)))
         return d_x + (backward_shortcut(d_before_relu) if backward_shortcut else d_before_relu)
@@ -202,6 +203,7 @@ def _convolve_and_normalise(
     out = unit * gain + weights[f"{conv.name}.bias"]
 
     def backward(d_out: Array) -> Array:
+        """Return the gradient with respect to x, and store those of kernel, gain and bias."""
         d_normalised = d_out * (out > 0) if relu else d_out
         gradients[f"{conv.name}.gain"] = (d_normalised * unit).sum(pixels)
         gradients[f"{conv.name}.bias"] = d_normalised.sum(pixels)
@@ -244,6 +246,7 @@ def _max_pool(x: Array) -> tuple[Array, Backward]:
     pooled = windows.max((4, 5))
 
     def backward(d_out: Array) -> Array:
+        """Return the gradient with respect to x: each pooled pixel's gradient goes to the maximum of its window."""
         margin, (rows, columns) = POOL // 2, pooled.shape[1:3]
         d_padded = np.zeros((len(x), x.shape[1] + 2 * margin, x.shape[2] + 2 * margin, x.shape[3]))
         given = np.zeros(pooled.shape, bool)  # True if a maximum has its gradient: of equal maxima, the first gets it

@@ -81,6 +81,7 @@ def torch_program(
     import torch
 
     def export_tensors(tensors: Tensors, loss: Any) -> dict[str, Any]:
+        """Return the weights and the loss by the names that `reference` uses."""
         return {**export_weights(tensors), "loss": loss}
 
     if part == "whole":
@@ -89,6 +90,7 @@ def torch_program(
             """Return the loss of the model with `tensors` in place of the model's own parameters."""
 
             def apply_model(inputs: Any) -> Any:
+                """Return the outputs of the model with `tensors` as parameters."""
                 return torch.func.functional_call(model, dict(tensors), (inputs,))
 
             return loss_of(apply_model, batch)
@@ -101,6 +103,7 @@ def torch_program(
         return Program(state=_named_tensors(model), step=step, batches=batches, placed=True, export=export_tensors)
 
     def export_state(state: Any, loss: Any) -> dict[str, Any]:
+        """Return the model's weights and the loss by the names that `reference` uses."""
         trained_model, _optimizer = state
         return export_tensors(_named_tensors(trained_model), loss)
 

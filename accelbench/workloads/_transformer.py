@@ -83,9 +83,11 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
     score_divisor = math.sqrt(width // heads)  # root of the number of features of a head
 
     def split_heads(array: Array) -> Array:
-        return array.reshape(batch, length, heads, -1).swapaxes(1, 2)  # (batch, heads, length, features of a head)
+        """Split (batch, length, width) into heads: (batch, heads, length, features of a head)."""
+        return array.reshape(batch, length, heads, -1).swapaxes(1, 2)
 
     def join_heads(array: Array) -> Array:
+        """Join the heads: the inverse of `split_heads`."""
         return array.swapaxes(1, 2).reshape(x.shape)
 
     normalised1, backward1 = normalise_vjp(x, w["gain1"], w["gain1_bias"])

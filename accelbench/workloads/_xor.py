@@ -41,6 +41,7 @@ def step_over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]
         return step
 
     def convert_and_step(state: Any, samples: Any) -> tuple[Any, Any]:
+        """Convert each sample right before the training on it; return the last state and all losses."""
         # A generator, so that each sample is converted right before the training on it.
         return step(state, ((convert(x), convert(y)) for x, y in samples))
 
@@ -79,6 +80,7 @@ def jax_train_sample(compiler: Callable[[Any], Any]) -> Any:
 
     @compiler
     def forward(layers: Any, x: Any) -> Any:
+        """Return the outputs of the last layer."""
         for weights, biases in layers:
             x = jax.nn.sigmoid(x @ weights.T + biases)
         return x
@@ -89,6 +91,7 @@ def jax_train_sample(compiler: Callable[[Any], Any]) -> Any:
 
     @compiler
     def update(layers: Any, gradients: Any, learning_rate: Any) -> Any:
+        """Return the layers after a step of gradient descent."""
         return jax.tree.map(lambda parameter, gradient: parameter - learning_rate * gradient, layers, gradients)
 
     def train(layers: Any, x: Any, y: Any, learning_rate: Any) -> tuple[Any, Any]:

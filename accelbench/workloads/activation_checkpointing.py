@@ -96,6 +96,7 @@ def _jax_program(
     """
 
     def apply_segment(x: Any, layers: Any) -> Any:
+        """Return x after the layers of a segment."""
         for layer in layers:
             x = network.jax_layer(x, layer)
         return x
@@ -103,6 +104,7 @@ def _jax_program(
     loss_of_segments = network.jax_loss(checkpoint(apply_segment))
 
     def loss_of(layers: Any, batch: Any) -> Any:
+        """Return the mean squared error of the network, divided into segments."""
         return loss_of_segments(_split_into_segments(layers, parameters), batch)
 
     return Program(
@@ -139,6 +141,7 @@ def _jax_scanned_program(
         return x, None
 
     def apply_segment(x: Any, segment: Any) -> tuple[Any, None]:
+        """Return x after a segment of stacked layers, and None for the scan."""
         return apply_layers(x, _unstack(segment, segment_layers))
 
     def loss_of(state: Any, batch: Any) -> Any:

@@ -179,7 +179,7 @@ def accelerations(xp: Any, state: Any, force: Any) -> tuple[Any, Any]:
     `xp` is the module of the framework's functions; the last axis of `state` has position, speed, angle, angular speed.
     """
     sine, cosine = xp.sin(state[..., 2]), xp.cos(state[..., 2])
-    # The acceleration is `push` less the part that the pole takes.
+    # `push` is the cart's acceleration before the reaction of the pole is subtracted.
     push = (force + POLE * HALF_LENGTH * state[..., 3] * state[..., 3] * sine) / (CART + POLE)
     angular = (GRAVITY * sine - cosine * push) / (HALF_LENGTH * (4.0 / 3.0 - POLE * cosine * cosine / (CART + POLE)))
     return push - POLE * HALF_LENGTH * angular * cosine / (CART + POLE), angular

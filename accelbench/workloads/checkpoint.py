@@ -165,6 +165,7 @@ def _jax_program(
         return w, adam.init(w)
 
     def parameters_of(state: Any) -> Any:
+        """Return w, without Adam's moments."""
         w, _moments = state
         return w
 
@@ -218,6 +219,7 @@ def _torch_program(
         return new_w, new_adam
 
     def parameters_of(state: Any) -> Any:
+        """Return w, without the optimizer."""
         w, _adam = state
         return w.detach()
 
@@ -305,6 +307,7 @@ def _save_and_load_with_torch_distributed(tree: Any, path: Path) -> Any:
     from torch.utils import _pytree as pytree
 
     def empty_like(leaf: Any) -> Any:
+        """Return an empty tensor like a tensor; any other leaf unchanged."""
         return torch.empty_like(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
     checkpoint.save(tree, checkpoint_id=path)

@@ -88,6 +88,7 @@ class ComposedGradients(Workload):
         by_autograd = composed.PROBLEMS[parameters.problem].by_autograd
 
         def solve(weights: Any, data: composed.Data) -> Any:
+            """Return the solution by torch.autograd, for which weights must require gradients."""
             return by_autograd(weights.requires_grad_(), data)
 
         return placed.as_written(_program(arrays, tools, solve))

@@ -74,6 +74,7 @@ class ComposedTransforms(Workload):
         import torch
 
         def derivatives(x: Any) -> Any:
+            """Differentiate the sum: each of its terms depends on one x, so this gives the derivative at each x."""
             x = x.detach().requires_grad_()
             (first,) = torch.autograd.grad(_polynomial(x).sum(), x, create_graph=True)
             (second,) = torch.autograd.grad(first.sum(), x)

@@ -93,6 +93,7 @@ class Dlpack(Workload):
         import torch
 
         def hand_over(array: Any) -> Any:
+            """Copy the array to a tensor on the same kind of device."""
             return torch.tensor(np.asarray(array), device=array.device.platform.replace("gpu", "cuda"))
 
         return _to_torch(parameters, arrays, tools, hand_over)

@@ -157,6 +157,7 @@ def _network(tanh: Callable[[Any], Any], layers: int) -> Call:
     """Return the function that applies all layers, in any framework; `tanh` is the framework's."""
 
     def apply(x: Any, weights: Any) -> Any:
+        """Return x after all layers."""
         for layer in range(layers):
             x = tanh(x @ weights[f"w{layer}"] + weights[f"b{layer}"])
         return x

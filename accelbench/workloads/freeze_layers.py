@@ -74,6 +74,7 @@ class FreezeLayers(network.DeepNetwork):
             frozen_layers, trained_layers, optimizer_state = state
 
             def loss_of_trained(trained_layers: Any) -> Any:
+                """Return the loss as a function of the trained layers alone."""
                 return loss_of(frozen_layers + trained_layers, batch)
 
             loss, gradients = jax.value_and_grad(loss_of_trained)(trained_layers)

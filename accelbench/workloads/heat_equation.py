@@ -141,6 +141,7 @@ class HeatEquation(Workload):
         inside = tools.put(_inside(parameters.size))
 
         def step(u: Any, inside: Any) -> tuple[Any, None]:
+            """Compute the change of all points, and discard it at the edges."""
             neighbours = jnp.roll(u, 1, 0) + jnp.roll(u, -1, 0) + jnp.roll(u, 1, 1) + jnp.roll(u, -1, 1)
             return jnp.where(inside, u + parameters.ratio * (neighbours - 4 * u), u), None
 
@@ -154,6 +155,7 @@ class HeatEquation(Workload):
         stencil = tools.put(_stencil())
 
         def step(u: Any, stencil: Any) -> tuple[Any, None]:
+            """Add the change of the inner points, padded with zeros."""
             laplacian = jax.lax.conv(u[None, None], stencil[None, None], (1, 1), "VALID")[0, 0]
             return u + jnp.pad(parameters.ratio * laplacian, 1), None
 
@@ -168,6 +170,7 @@ class HeatEquation(Workload):
         from torch.nn.functional import pad
 
         def step(u: Any, _: Any) -> tuple[Any, None]:
+            """Add the change of the inner points, padded with zeros."""
             return u + pad(parameters.ratio * _laplacian(u), (1, 1, 1, 1)), None
 
         return _program(arrays, tools, step)
@@ -179,6 +182,7 @@ class HeatEquation(Workload):
         inside = tools.put(_inside(parameters.size))
 
         def step(u: Any, inside: Any) -> tuple[Any, None]:
+            """Compute the change of all points, and discard it at the edges."""
             neighbours = torch.roll(u, 1, 0) + torch.roll(u, -1, 0) + torch.roll(u, 1, 1) + torch.roll(u, -1, 1)
             return torch.where(inside, u + parameters.ratio * (neighbours - 4 * u), u), None
 
@@ -191,6 +195,7 @@ class HeatEquation(Workload):
         stencil = tools.put(_stencil())
 
         def step(u: Any, stencil: Any) -> tuple[Any, None]:
+            """Add the change of the inner points, padded with zeros."""
             laplacian = conv2d(u[None, None], stencil[None, None])[0, 0]
             return u + pad(parameters.ratio * laplacian, (1, 1, 1, 1)), None
 
@@ -206,7 +211,7 @@ def eigenmode(size: int, waves: int) -> Array:
     import numpy as np
 
     wave = np.sin(waves * np.pi * np.arange(size) / (size - 1))
-    wave[-1] = 0.0
+    wave[-1] = 0.0  # the sine of a rounded k pi is not quite 0
     return np.outer(wave, wave)
 
 
@@ -226,6 +231,7 @@ def _in_place(ratio: float) -> Step:
     """Return a step that changes u in place, for PyTorch and NumPy."""
 
     def step(u: Any, _: Any) -> tuple[Any, None]:
+        """Change the inner points of u in place."""
         u[1:-1, 1:-1] += ratio * _laplacian(u)
         return u, None
 
@@ -249,6 +255,7 @@ def _scan(parameters: HeatEquation.Parameters, arrays: Arrays, tools: Tools, tim
     import jax
 
     def step(u: Any, batch: Any) -> tuple[Any, None]:
+        """Make all time steps of a call."""
         return jax.lax.scan(lambda u, _: time_step(u, batch), u, length=parameters.steps)[0], None
 
     return replace(_program(arrays, tools, jax.jit(step)), units=parameters.steps, placed=True)

@@ -78,6 +78,7 @@ class Hessian(Workload):
         import jax
 
         def derivative(x: Any, a: Any, v: Any) -> Any:
+            """Return the Hessian or, for `of: product`, the directional derivative of the gradient along v."""
             gradient_at = jax.grad(partial(_jax_function, a))
             if parameters.of == "product":
                 return jax.jvp(gradient_at, (x,), (v,))[1]
@@ -91,6 +92,7 @@ class Hessian(Workload):
         import jax
 
         def derivative(x: Any, a: Any, v: Any) -> Any:
+            """Return the Hessian or, for `of: product`, the gradient of the gradient's product with v."""
             gradient_at = jax.grad(partial(_jax_function, a))
             if parameters.of == "product":
                 return jax.grad(lambda x: gradient_at(x) @ v)(x)
@@ -120,6 +122,7 @@ class Hessian(Workload):
         import torch
 
         def derivative(x: Any, a: Any, v: Any) -> Any:
+            """Return the Hessian row by row, or the gradient of the gradient's product with v."""
             x = x.detach().requires_grad_()
             (gradient,) = torch.autograd.grad(_torch_function(a, x), x, create_graph=True)
             if parameters.of == "product":
@@ -134,6 +137,7 @@ class Hessian(Workload):
         import torch
 
         def derivative(x: Any, a: Any, v: Any) -> Any:
+            """Return the Hessian from one batch of backward passes, or its product with v from one backward pass."""
             x = x.detach().requires_grad_()
             (gradient,) = torch.autograd.grad(_torch_function(a, x), x, create_graph=True)
             if parameters.of == "product":
@@ -181,6 +185,7 @@ def _torch_func(parameters: Hessian.Parameters) -> SecondDerivative:
     from torch import func
 
     def derivative(x: Any, a: Any, v: Any) -> Any:
+        """Return the Hessian or, for `of: product`, the directional derivative of the gradient along v."""
         gradient_at = func.grad(partial(_torch_function, a))
         return func.jvp(gradient_at, (x,), (v,))[1] if parameters.of == "product" else func.jacfwd(gradient_at)(x)
 
@@ -191,6 +196,7 @@ def _closed_form(parameters: Hessian.Parameters, tanh: Callable[[Any], Any]) -> 
     """Return a function for the closed form, in any framework; a product is computed from right to left."""
 
     def derivative(x: Any, a: Any, v: Any) -> Any:
+        """Return the Hessian in closed form, or its product with v."""
         curvatures = 1 - tanh(a @ x) ** 2  # second derivatives of log cosh: the diagonal of the closed form
         return a.T @ (curvatures * (a @ v)) if parameters.of == "product" else a.T @ (curvatures[:, None] * a)
 

@@ -113,6 +113,7 @@ class InplaceUpdate(Workload):
         update = _jax_update(parameters)
 
         def step(x: Any, batch: Any) -> tuple[Any, None]:
+            """Return x after all updates, by a loop in the compiled program."""
             return jax.lax.fori_loop(0, parameters.updates, lambda index, x: update(x, batch, index), x), None
 
         return _jax_program(arrays, tools, jax.jit(step))
@@ -157,6 +158,7 @@ def _row_setter(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
     """Return a function (x, index, row) that sets a row in a new copy of x, made by the framework's `copy`."""
 
     def set_row(x: Any, index: int, row: Any) -> Any:
+        """Return a copy of x with a new row."""
         new = copy(x)
         new[index] = row
         return new
@@ -196,6 +198,7 @@ def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any
     """Return a step that applies `update` for the indices 0 to `parameters.updates` - 1."""
 
     def step(x: Any, batch: Any) -> tuple[Any, None]:
+        """Return x after all updates."""
         for index in range(parameters.updates):
             x = update(x, batch, index)
         return x, None

@@ -107,6 +107,7 @@ class JointGradient(network.DeepNetwork):
         del parameters
 
         def loss_and_gradient(layers: network.Layers, batch: Any) -> tuple[Any, network.Layers]:
+            """Return the loss from one pass, and the gradient from another pass."""
             with torch.no_grad():
                 loss = _torch_loss(layers, batch)
             return loss, _torch_loss_and_gradient(layers, batch)[1]
@@ -141,6 +142,7 @@ def _torch_value_and_grad() -> LossAndGradient:
     gradient_and_loss = grad_and_value(_torch_loss)
 
     def loss_and_gradient(layers: network.Layers, batch: Any) -> tuple[Any, network.Layers]:
+        """Return the loss and the gradient, in this order."""
         gradient, loss = gradient_and_loss(layers, batch)
         return loss, gradient
 

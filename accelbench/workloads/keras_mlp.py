@@ -95,6 +95,7 @@ class KerasMlp(Workload):
         model = _model(parameters, tools.put(arrays.state))
 
         def loss(weights: Any, batch: Any) -> Any:
+            """Return the mean squared error of the model with these weights."""
             # The empty list has the variables that are not trained: there are none.
             outputs, _ = model.stateless_call(weights, [], batch["inputs"])
             return model.loss(batch["targets"], outputs)
@@ -156,6 +157,7 @@ def _without_loss(parameters: KerasMlp.Parameters, program: Program) -> Program:
     """Return the program of mlp with all mini-batches in a call, and without the loss, which `fit` averages."""
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
+        """Return weights and biases without the loss."""
         exported = program.export(state, loss)
         return {name: exported[name] for name in NAMES}
 

@@ -146,6 +146,7 @@ class LennardJones(Workload):
         program = _program(parameters, arrays, tools, _jax_forces(parameters))
 
         def step(state: Any, batch: Any) -> tuple[Any, None]:
+            """Make all time steps of a call."""
             return jax.lax.scan(lambda state, _: program.step(state, batch), state, length=parameters.steps)[0], None
 
         return replace(program, step=jax.jit(step), units=parameters.steps, placed=True)
@@ -169,6 +170,7 @@ class LennardJones(Workload):
         import torch
 
         def force(x: Any) -> Any:
+            """Return the negative gradient of the energy, by autograd."""
             with torch.enable_grad():
                 x = x.detach().requires_grad_()
                 (gradient,) = torch.autograd.grad(energy(torch, x, box(parameters)), x)

@@ -94,6 +94,7 @@ class LoopUnrolling(Workload):
             return total + element, total + element
 
         def add_and_sine(carry: Any, element: Any) -> tuple[Any, None]:
+            """Return the next sine as the carry of the scan, and no output."""
             return jnp.sin(carry + element), None
 
         def all_sums(carry: Any, x: Any) -> Any:

@@ -44,6 +44,7 @@ class Maxsim(Workload):
         import numpy as np
 
         def draw_tokens(*shape: int) -> Any:
+            """Return normally distributed tokens, scaled to norm 1."""
             tokens = rng.standard_normal(shape)
             return tokens / np.linalg.norm(tokens, axis=-1, keepdims=True)
 

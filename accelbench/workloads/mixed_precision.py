@@ -69,6 +69,7 @@ def _jax_program(
         return ((x.astype(weight_type) - batch["targets"]) ** 2).mean()
 
     def descend(layers: Any, gradients: Any) -> Any:
+        """Return the layers after a step of gradient descent."""
         return jax.tree.map(lambda weight, gradient: weight - parameters.learning_rate * gradient, layers, gradients)
 
     def plain_step(state: Any, batch: Any) -> tuple[Any, Any]:
@@ -130,6 +131,7 @@ def _torch_program(
     autocasts = low_precision and policy_type != weight_type  # a policy of float32 needs no casts
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
+        """Return the loss in `weight_type`; products have the type of the precision policy if autocast is enabled."""
         with torch.autocast(device, dtype=policy_type if autocasts else None, enabled=autocasts):
             return torch.nn.functional.mse_loss(model(batch["inputs"]).to(weight_type), batch["targets"])
 

@@ -155,6 +155,7 @@ class NeuralOde(Workload):
         h = parameters.time / parameters.steps
 
         def solution(z: Any, weights: Any) -> Any:
+            """Return z at the end: the scan makes all steps of the rule."""
             field = kutta.vector_field(jnp, weights)
             return jax.lax.scan(lambda z, _: (kutta.step(field, z, h), None), z, length=parameters.steps)[0]
 
@@ -205,6 +206,7 @@ class NeuralOde(Workload):
         h = parameters.time / parameters.steps
 
         def solution(z: Any, weights: Any) -> Any:
+            """Return z at the end, by a Python loop."""
             return kutta.solve(kutta.vector_field(torch, weights), z, h, parameters.steps)
 
         return _torch_program(parameters, arrays, tools, solution)
@@ -220,6 +222,7 @@ class NeuralOde(Workload):
         )
 
         def solution(z: Any, weights: Any) -> Any:
+            """Return z at the end, by calls of the compiled step."""
             for _ in range(parameters.steps):
                 z = compiled(z, weights)
             return z
@@ -234,6 +237,7 @@ class NeuralOde(Workload):
         options = {"step_size": parameters.time / parameters.steps}
 
         def solution(z: Any, weights: Any) -> Any:
+            """Return z at the end, for the whole batch."""
             field = kutta.vector_field(torch, weights)
             times = torch.tensor([0.0, parameters.time], dtype=z.dtype, device=z.device)
             return odeint(lambda _t, z: field(z), z, times, method="rk4", options=options)[-1]
@@ -253,6 +257,7 @@ class NeuralOde(Workload):
             evaluations = 0
 
             def rates(_t: Any, z: Any) -> Any:
+                """Return dz/dt, and count the evaluation."""
                 nonlocal evaluations
                 evaluations += 1
                 return kutta.pendulum(torch, z)
@@ -314,6 +319,7 @@ def _adaptive_program(
         raise ValueError("this variant takes adaptive steps: leave it out, or set work: adaptive")
 
     def step(z: Any, _: Any) -> tuple[Any, Any]:
+        """Solve once; return the end as the next state, and end and steps as the output."""
         end, steps = solution(z)
         return end, {"end": end, "steps": steps}
 

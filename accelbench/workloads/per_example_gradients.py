@@ -113,6 +113,7 @@ class PerExampleGradients(Workload):
         gradient_of = jax.jit(jax.grad(partial(_loss, jnp.tanh)))
 
         def gradients_of(layers: Layers, inputs: Any, targets: Any) -> list[Layers]:
+            """Return each example's gradients."""
             return [gradient_of(layers, x, y) for x, y in zip(inputs, targets, strict=True)]
 
         return placed.as_written(_program(arrays, tools, gradients_of, stack=jnp.stack))
@@ -164,9 +165,11 @@ class PerExampleGradients(Workload):
         del parameters
 
         def gradients_of(layers: Layers, inputs: Any, targets: Any) -> list[Layers]:
+            """Return each example's gradients, from one backward pass for each."""
             variables = [variable.requires_grad_() for layer in layers for variable in layer]
             gradients = []
             for x, y in zip(inputs, targets, strict=True):
+                # Gradients of weights and biases in turn.
                 of_example = torch.autograd.grad(_loss(torch.tanh, layers, x, y), variables)
                 gradients.append(list(zip(of_example[::2], of_example[1::2], strict=True)))
             return gradients
@@ -255,9 +258,11 @@ def _program(
     """
 
     def step(layers: Layers, batch: Any) -> tuple[Layers, Any]:
+        """Return the layers unchanged, and the gradients of all examples."""
         return layers, gradients_of(layers, batch["inputs"], batch["targets"])
 
     def export(_layers: Layers, gradients: Any) -> dict[str, Any]:
+        """Return gradients by the names that `reference` uses, with the example as first axis."""
         if stack is None:
             return _by_name(gradients)
         examples = [_by_name(gradient) for gradient in gradients]

@@ -80,7 +80,7 @@ class PhotometricStereo(Workload):
         return {"b": solve(arrays.batches[0])}
 
     def canonical(self, parameters: Parameters, arrays: Arrays, outputs: NamedArrays) -> NamedArrays:
-        """Replace b by the solution in closed form if its error is small enough; else leave it as it is."""
+        """Replace b by the solution in closed form if the error of b is small enough; otherwise leave b unchanged."""
         import numpy as np
 
         del parameters
@@ -104,7 +104,7 @@ class PhotometricStereo(Workload):
         albedos = np.sqrt((b**2).sum(1))
 
         def image(pixels: Array, background: float) -> Array:
-            """Return the pixels in their places, with a number for those outside of the disc: 0 is transparent."""
+            """Return an image with these pixels in the disc, and `background` outside of it."""
             drawn = np.full((*inside.shape, *pixels.shape[1:]), background)
             drawn[inside] = pixels
             return drawn
@@ -116,6 +116,7 @@ class PhotometricStereo(Workload):
             ),
             panels=(
                 Panel("Image under the first light", image=image(batch["images"][0], np.nan), colours="brightness"),
+                # Components of a normal from 0 to 1 as red, green and blue; an opacity of 1, outside of the disc 0.
                 Panel("Normals", image=image(np.insert((b / albedos[:, None] + 1) / 2, 3, 1.0, 1), 0.0)),
                 Panel("Albedos", image=image(albedos, np.nan), colours="albedo"),
             ),
@@ -170,6 +171,7 @@ class PhotometricStereo(Workload):
             optimizer = torch.optim.LBFGS([b], max_iter=1, tolerance_grad=0, tolerance_change=0)
 
             def closure() -> Any:
+                """Compute the loss and its gradient, as torch.optim.LBFGS requires."""
                 optimizer.zero_grad()
                 loss = squared_error(torch, b, batch)
                 loss.backward()

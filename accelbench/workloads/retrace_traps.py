@@ -65,6 +65,7 @@ class RetraceTraps(Workload):
         import jax.numpy as jnp
 
         def jit_and_call(x: Any) -> Any:
+            """Create the function anew, compile it and call it."""
             return jax.jit(lambda x: jnp.where(x > 0, x, 0))(x)
 
         return _program(jit_and_call, arrays, tools, placed=True)
@@ -76,6 +77,7 @@ class RetraceTraps(Workload):
         import torch
 
         def compile_and_call(x: Any) -> Any:
+            """Create the function anew from the same code, compile it and call it."""
             return torch.compile(lambda x: torch.where(x > 0, x, 0))(x)
 
         return _program(compile_and_call, arrays, tools, placed=True)
@@ -135,6 +137,7 @@ def _call_with_positive_numbers(jitted: Callable[[Any], Any]) -> Callable[[Any],
     import numpy as np
 
     def select_and_call(x: Any) -> Any:
+        """Call `jitted` with the positive numbers of x, of which each call has one more."""
         numbers = np.asarray(x)
         return jitted(numbers[numbers > 0])
 

@@ -75,6 +75,7 @@ class Rng(Workload):
         torch.manual_seed(int(arrays.state["seed"]))
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
+            """Draw one mask from the global generator."""
             return ones, torch.nn.functional.dropout(ones, 1 - KEEP_PROBABILITY) > 0
 
         return Program(state=tools.put(arrays.state["ones"]), step=step, batches=arrays.batches, observe=_observe_masks)
@@ -91,6 +92,7 @@ class Rng(Workload):
             torch.manual_seed(seed)
 
             def draw_mask(_thread: int) -> Any:
+                """Draw one mask from the global generator, which all threads share."""
                 return torch.nn.functional.dropout(ones, 1 - KEEP_PROBABILITY) > 0
 
             return ones, torch.stack(_draw_in_threads(parameters, draw_mask))
@@ -111,6 +113,7 @@ class Rng(Workload):
             generators = [torch.Generator(ones.device).manual_seed(seed + thread) for thread in threads]
 
             def draw_mask(thread: int) -> Any:
+                """Draw one mask from the thread's own generator."""
                 return torch.bernoulli(KEEP_PROBABILITY * ones, generator=generators[thread])
 
             return ones, torch.stack(_draw_in_threads(parameters, draw_mask))

@@ -192,6 +192,7 @@ def _jax_program(
     import optax
 
     def logits_of(network: Any, inputs: Any) -> Any:
+        """Return the logits (batch, classes)."""
         hidden = jnp.tanh(inputs @ network["weights1"] + network["biases1"])
         return hidden @ network["weights2"] + network["biases2"]
 
@@ -203,6 +204,7 @@ def _jax_program(
     train_epoch = make_train_epoch(training.optax_step(cross_entropy, optimizer))
 
     def accuracy(network: Any, inputs: Any, labels: Any) -> Any:
+        """Return the share of examples that are classified correctly."""
         return (logits_of(network, inputs).argmax(-1) == labels).mean()
 
     compiled_accuracy = jax.jit(accuracy)

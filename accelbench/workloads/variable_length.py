@@ -213,6 +213,7 @@ def _program(arrays: Arrays, tools: Tools, step: Any, batches: Sequence[Any], le
     text_tokens = sum(batch["text"].shape[1] for batch in arrays.batches)
 
     def observe(_outs: Sequence[Any]) -> dict[str, Any]:
+        """Return the share of padding, and the number of distinct lengths."""
         return {"paddingShare": 1 - text_tokens / sum(lengths), "shapes": len(set(lengths))}
 
     return Program(

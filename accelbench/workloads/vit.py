@@ -171,6 +171,7 @@ class Vit(Workload):
         """Apply the blocks in a Python loop, which jit unrolls."""
 
         def apply_blocks(x: Any, blocks: Any) -> Any:
+            """Return x after all blocks, one after another."""
             for weights in blocks:
                 x = transformer.jax_block(x, weights, parameters.heads)
             return x
@@ -183,9 +184,11 @@ class Vit(Workload):
         import jax
 
         def apply_block(x: Any, weights: Any) -> tuple[Any, None]:
+            """Return x after one block, and no output of the scan."""
             return transformer.jax_block(x, weights, parameters.heads), None
 
         def apply_blocks(x: Any, stacked_weights: Any) -> Any:
+            """Return x after all blocks, by a scan over their weights."""
             x, _ = jax.lax.scan(apply_block, x, stacked_weights)
             return x
 

@@ -92,6 +92,7 @@ class Vmap(Workload):
         function = _for_one_row(parameters, jnp.stack)
 
         def apply(*arrays: Any) -> Any:
+            """Return the results of all rows, by a loop in the compiled program."""
             return jax.lax.map(lambda row: function(*row), arrays)
 
         return placed.jitted(_program(arrays, tools, apply))
@@ -181,6 +182,7 @@ def _program(
     names = list(arrays.batches[0])  # in the order of the function's arguments; jit sorts the names of its inputs
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        """Return the empty state, and the results of all rows."""
         return state, apply(*(batch[name] for name in names))
 
     return Program(
