@@ -127,7 +127,6 @@ class Xor(Workload):
             return state, loss.detach()
 
         def weights_and_biases(state: Any) -> Any:
-            """Return the model's parameters: weights and biases of each layer in turn."""
             model, _optimizer = state
             return model.parameters()
 
@@ -171,7 +170,6 @@ class Xor(Workload):
         import torch
 
         def loss_of(layers: Any, x: Any, y: Any) -> Any:
-            """Return the squared error of one sample."""
             for weights, biases in layers:
                 x = torch.sigmoid(x @ weights.T + biases)
             return ((x - y) ** 2).mean()
@@ -224,7 +222,6 @@ class Xor(Workload):
             """Train for all epochs; return the layers and the losses (epochs, samples)."""
 
             def train_epoch(layers: Any, _: None) -> Any:
-                """Train on all samples, by a scan; return the layers and all losses."""
                 return jax.lax.scan(lambda layers, sample: train(layers, *sample, rate), layers, samples)
 
             return jax.lax.scan(train_epoch, layers, length=parameters.epochs)
@@ -237,7 +234,6 @@ class Xor(Workload):
             return layers, read_losses(losses)
 
         def export(layers: Any, losses: Any) -> dict[str, Any]:
-            """Return the weights, the biases and the losses of the last epoch."""
             last_epoch = losses[-1]
             return {**shared.arrays_by_name(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(last_epoch)}
 
@@ -313,7 +309,6 @@ def _torch_program(
     import torch
 
     def export(state: Any, losses: Any) -> dict[str, Any]:
-        """Return the weights, the biases and the losses of the last epoch, as `reference` does."""
         tensors = shared.arrays_by_name(weights_and_biases(state))
         return {**tensors, "losses": torch.tensor(losses, dtype=torch.float64)}
 
@@ -339,11 +334,9 @@ def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train
         return train(layers, x, y, parameters.learning_rate)
 
     def sample_to_array(numbers: list[float]) -> Any:
-        """Return the numbers as an array with the type of the weights."""
         return jax.numpy.array(numbers, first_weights.dtype)
 
     def export(layers: Any, losses: Any) -> dict[str, Any]:
-        """Return the weights, the biases and the losses of the last epoch, as `reference` does."""
         return {**shared.arrays_by_name(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses)}
 
     return Program(
