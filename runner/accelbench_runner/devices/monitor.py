@@ -49,7 +49,7 @@ class DeviceMonitor:
     def identify(self, name: str | None) -> Mapping[str, str]:  # noqa: ARG002 - an override may read it
         """Find the device that the framework uses, and return the device's settings, for the fingerprint.
 
-        `name` is the index or UUID by which the framework calls the device; None stands for the first visible device.
+        `name` is the device's index or UUID, as the framework reports it; None stands for the first visible device.
         """
         return {}
 

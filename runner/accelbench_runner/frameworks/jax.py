@@ -100,7 +100,7 @@ class Jax(Adapter):
         self.put(np.zeros(1)).block_until_ready()
 
     def in_float64(self) -> "Jax":
-        """Return an initialised adapter for float64 in the same mode; this adapter runs no programs afterwards."""
+        """Return an initialised adapter for float64 in the same mode; the old one must not be used again."""
         adapter = Jax(replace(self._settings, precision="float64"))
         adapter.initialise()
         return adapter

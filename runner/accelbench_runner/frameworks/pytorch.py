@@ -127,7 +127,7 @@ class PyTorch(Adapter):
         self._backend.synchronise()
 
     def in_float64(self) -> "PyTorch":
-        """Return an initialised adapter for float64 that compiles nothing; this adapter runs no programs afterwards."""
+        """Return an initialised adapter for float64 that compiles nothing; the old one must not be used again."""
         torch.compiler.set_stance("force_eager")  # functions that the author has compiled run eagerly too
         adapter = PyTorch(replace(self._settings, precision="float64", mode="eager", options=Options()))
         adapter.initialise()

@@ -34,7 +34,7 @@ ERROR_DIGITS = 2
 MAXIMUM_LESS_EXACT_SHARE = 0.1
 """Maximum share of elements beyond their tolerance for which a less exact algorithm may be the reason."""
 LESS_EXACT_ULPS: Mapping[Precision, float] = {"float64": 2, "float32": 2, "tf32": 1, "bfloat16": 1, "float16": 1}
-"""Maximum error of these elements, in units in the last place of the largest output."""
+"""Maximum error of these elements, in units in the last place of the output's largest element."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ArrayComparison:
         finite: False if NaN or infinity stands where it does not belong.
         compared: False if nothing can be compared, because right and wrong outputs look the same.
         off: Number of elements outside of their tolerance.
-        less_exact: True if few elements are off, and none by more than a rounding of the largest output.
+        less_exact: True if few elements are off, and none by more than a rounding of the largest element.
         scales: Largest error of a float, as a multiple of its rounding error.
     """
 
@@ -94,7 +94,7 @@ def compare_array(name: str, output: Array, expected: Expected, after: str, *, n
     with np.errstate(all="ignore"):
         error = np.where(finite, np.abs(output.astype(np.float64) - value.astype(np.float64)), 0.0).ravel()
     if is_float(value):
-        # `_compare_floats` ends its sentence with what it is given as `after`.
+        # `_compare_floats` ends its sentence with `after`, so a remark on infinity is added there.
         infinite = int(np.isinf(output).sum())
         special = f"; infinity in {infinite:,} of {output.size:,}, as in the reference" if infinite else ""
         return _compare_floats(name, error, expected, f"{after}{special}")
@@ -174,7 +174,7 @@ def _may_be_choices(error: Array, off: Array, expected: Expected) -> bool:
 
 
 def _is_less_exact(error: Array, off: Array, expected: Expected) -> bool:
-    """Return True if few elements are `off`, and by no more than one or two roundings of the largest output.
+    """Return True if few elements are `off`, and by no more than one or two roundings of the largest element.
 
     Such errors may come from a right but less exact algorithm.
     """

@@ -153,7 +153,7 @@ def explain_order(difference: Difference) -> str:
 
 
 def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
-    """Return True if both sides are equal after sorting along `axis`, or after sorting all numbers if it is None.
+    """Return True if both sides are equal after sorting along `axis`, or after sorting all numbers if `axis` is None.
 
     Returns False if this may be an accident, because few numbers are wrong or tolerances are wide.
     """
@@ -293,7 +293,7 @@ def _ties_of_extremes(values: Array) -> Iterator[Array]:
 
 
 def _accounts_for(places: Array, wrong: Array) -> bool:
-    """Return True if all wrong numbers are in `places`, and too many to be there by accident; both are booleans."""
+    """Return True if all wrong numbers are in `places`, and are too many for an accident. Both arrays are booleans."""
     if np.any(wrong & ~places):
         return False
     probability_of_accident = float(np.mean(places)) ** int(wrong.sum())

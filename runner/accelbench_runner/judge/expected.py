@@ -1,20 +1,20 @@
-"""Find out how far each output of a correct program may lie from the float64 reference.
+"""Find out how far each element of a correct program's outputs may lie from the float64 reference.
 
 Tolerances are computed from the reference alone, so a wrong variant cannot widen its own tolerance. The reference runs
 in float64 on the case's inputs, then again in three series of perturbed runs. Each run is an example of what a correct
 program may return:
 
 - on inputs that are moved up or down by one ulp (unit in the last place) of the policy's type, which shows how much one
-  ulp of the inputs changes each output;
+  ulp of the inputs changes each element;
 - in the policy's own type, which shows the effect of roundings inside the program;
 - in float64 with every operation's result moved by up to one ulp, which shows this effect even if a function is so flat
   that moved inputs do not change its roundings.
 
 The terms of this module:
 
-- The deviation of an output is its distance in a perturbed run from the unperturbed float64 run.
-- The rounding error of an output is the largest root mean square of its deviations in the three series, and at least
-  the median of the rounding errors of outputs of like size, because the few deviations of one output may all be small
+- The deviation of an element is its distance in a perturbed run from the unperturbed float64 run.
+- The rounding error of an element is the largest root mean square of its deviations in the three series, and at least
+  the median of the rounding errors of elements of like size, because the few deviations of one element may all be small
   by chance. Documents and results call this error a scale.
 - A choice is a decision of a program that rounding can reverse, such as relu at zero, or the larger of two equal
   numbers. In integers, every change is a choice. In floats, a choice shows as an outlier: a deviation far larger than
@@ -36,12 +36,12 @@ from accelbench.workload import Array
 from accelbench_runner.judge.arithmetic import EPSILON, SMALLEST, is_float
 
 ELEMENT_LIMIT: Mapping[Precision, float] = {"float64": 64, "float32": 32, "tf32": 12, "bfloat16": 5, "float16": 12}
-"""Maximum error of one output, as a multiple of its rounding error."""
+"""Maximum error of an element, as a multiple of its rounding error."""
 MEDIAN_LIMIT: Mapping[Precision, float] = {"float64": 20, "float32": 20, "tf32": 3, "bfloat16": 2, "float16": 3}
-"""Maximum median of the errors of outputs of like size, as a multiple of their rounding errors: a median varies less,
-and a wrong formula moves every output."""
+"""Maximum median error of elements of like size, as a multiple of their rounding errors. It is less than the limit of
+one element, because a median varies less, and a wrong formula changes every element."""
 OWN_ULPS: Mapping[Precision, float] = {"float64": 0.5, "float32": 0.5, "tf32": 0.25, "bfloat16": 0.25, "float16": 0.25}
-"""Part of the rounding error that comes from the output's own rounding, in its units in the last place."""
+"""Part of an element's rounding error that comes from rounding the element itself, in its units in the last place."""
 SUM_ULPS: Mapping[Precision, float] = {
     "float64": 0.15,
     "float32": 0.15,
@@ -53,12 +53,12 @@ SUM_ULPS: Mapping[Precision, float] = {
 MINIMUM_OTHER_RUNS = 3
 """Minimum number of other runs with which a run's deviation is compared to find outliers."""
 CLASS_ELEMENTS = 64
-"""Minimum number of outputs of like size whose median is compared."""
+"""Minimum number of elements of like size whose median is compared."""
 PART_ELEMENTS = 2**18
 """Number of elements that are handled at once, so that intermediate arrays take little memory."""
 CLASSES_PER_DECADE = 2
 NEGLIGIBLE_SIZE = 1e-6
-"""Size below which outputs are in the smallest class, as a share of the median size."""
+"""Size below which elements are in the smallest class, as a share of the median size."""
 MAXIMUM_OUTLIER_SHARE = 1e-4
 """Maximum share of floats that are outliers in a run. More of them are not choices, but show that rounding errors were
 estimated too small."""
@@ -118,8 +118,8 @@ class Choices:
 class Expected:
     """Hold one output of the reference, and how exactly a correct program returns it.
 
-    `rounding_error` has the shape of `value`: the typical error that rounding makes in each element, as a root mean
-    square; 0 for integers.
+    `rounding_error` has the shape of `value`. It is the root mean square of the error that rounding makes in each
+    element; 0 for integers.
     """
 
     value: Array

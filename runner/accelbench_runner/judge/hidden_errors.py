@@ -99,16 +99,17 @@ class _Trial:
             compared = self.form.apply({**self.outputs, self.name: disturbed})
         except CanonicalError:
             return math.inf
-        if describe_layout(compared, {name: each.value.shape for name, each in self.expected.items()}):
+        if describe_layout(compared, {name: right.value.shape for name, right in self.expected.items()}):
             return math.inf
         comparisons = [
-            compare_array(name, np.asarray(compared[name]), each, "", non_finite=True)
-            for name, each in self.expected.items()
+            compare_array(name, np.asarray(compared[name]), right, "", non_finite=True)
+            for name, right in self.expected.items()
         ]
-        if not all(each.finite for each in comparisons):
+        if not all(comparison.finite for comparison in comparisons):
             return math.inf
-        has_failed = any(each.ratio > 1 for each in comparisons)  # even if no single number is off, only a median
-        count = sum(each.off for each in comparisons)
+        # A comparison can fail by a median although no single number is beyond its tolerance.
+        has_failed = any(comparison.ratio > 1 for comparison in comparisons)
+        count = sum(comparison.off for comparison in comparisons)
         return max(count, float(has_failed))
 
 

@@ -171,8 +171,8 @@ def _read_formula(request: JudgeRequest, launch: LaunchRecord, outputs: Path) ->
     reading = compare_in_float64(request, launch, outputs)
     if reading is not None:
         return reading
-    earlier = (each.parity.formula for each in request.launches if each.variant == launch.variant and each.parity)
-    return next(filter(None, earlier), None)
+    parities = [other.parity for other in request.launches if other.variant == launch.variant]
+    return next((parity.formula for parity in parities if parity and parity.formula), None)
 
 
 def compare_in_float64(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> ParityReading | None:
@@ -224,7 +224,7 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
         for name, expected in reference.expected.items()
     }
     worst_name, worst = max(comparisons.items(), key=lambda item: item[1].severity)
-    may_be_less_exact = all(each.ratio <= 1 or each.less_exact for each in comparisons.values())
+    may_be_less_exact = all(comparison.ratio <= 1 or comparison.less_exact for comparison in comparisons.values())
     seen_in_half, seen_in_most = _resolution(reference)
     reading = ParityReading(
         units=units,
@@ -233,9 +233,9 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
         worst_array=worst_name,
         detail=worst.detail,
         compared=worst.compared,
-        off=sum(each.off for each in comparisons.values()),
+        off=sum(comparison.off for comparison in comparisons.values()),
         elements=sum(expected.value.size for expected in reference.expected.values()),
-        worst_scales=max(each.scales for each in comparisons.values()),
+        worst_scales=max(comparison.scales for comparison in comparisons.values()),
         less_exact=worst.ratio > 1 and may_be_less_exact,
         sees_in_half=seen_in_half,
         sees_in_most=seen_in_most,

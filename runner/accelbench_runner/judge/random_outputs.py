@@ -69,7 +69,7 @@ def _read_unseen(request: JudgeRequest, launch: LaunchRecord, units: int) -> Uns
 
 def _compare(case: Case, outputs: NamedArrays, expected: Mapping[str, Distribution], units: int) -> ParityReading:
     """Compare a launch's outputs with the reference's distribution of each output; describe the worst output."""
-    problem = describe_layout(outputs, {name: each.shape for name, each in expected.items()})
+    problem = describe_layout(outputs, {name: distribution.shape for name, distribution in expected.items()})
     if problem:
         return mismatch(units, problem)
     for name, output in outputs.items():
@@ -88,13 +88,13 @@ def _compare(case: Case, outputs: NamedArrays, expected: Mapping[str, Distributi
     )
     if declared_random_comparison(case) == "shapes":
         return right_shapes
-    comparisons = {name: compare_moments(name, outputs[name], each) for name, each in expected.items()}
+    comparisons = {name: compare_moments(name, outputs[name], distribution) for name, distribution in expected.items()}
     # Of outputs with the same ratio, one that cannot be compared is the worst.
     worst_name = max(comparisons, key=lambda name: (comparisons[name].ratio, not comparisons[name].compared))
     worst = comparisons[worst_name]
     detail = f"random outputs, compared by moments: {worst.detail}"
     if worst.ratio <= 1 and worst.compared:
-        shift = max(each.detected_shift for each in expected.values())
+        shift = max(distribution.detected_shift for distribution in expected.values())
         detail += f"; detects a shift by {shift:.2g} standard deviations"
     return right_shapes.model_copy(
         update={

@@ -168,15 +168,16 @@ def reference_for(
 def _add_raw_outputs(reference: Reference, form: CanonicalForm, outputs: NamedArrays, state: NamedArrays) -> Reference:
     """Return the reference with the properties that its raw outputs show.
 
-    `outputs` are the reference's outputs before `form` is applied to them. `state` is the initial state, which a step
-    that does nothing would return.
+    `outputs` are the reference's outputs before `form` is applied to them, and `state` is the initial state.
     """
     shapes = {name: np.shape(output) for name, output in outputs.items()}
+    finite = frozenset(name for name, output in outputs.items() if np.isfinite(output).all())
+    # A step that does nothing returns the initial state as those outputs that have its names and shapes.
     initial = {name: state[name] for name, shape in shapes.items() if name in state and np.shape(state[name]) == shape}
     outputs_without_work = _attempt(lambda: form.apply({**outputs, **initial})) if initial else {}
     return replace(
         reference,
-        raw=RawOutputs(shapes, frozenset(name for name, output in outputs.items() if np.isfinite(output).all())),
+        raw=RawOutputs(shapes, finite),
         hidden_errors=find_hidden_errors(outputs, form, reference.expected, reference.precision),
         leaves_state_unchanged=leaves_state_unchanged(outputs_without_work, reference.expected),
     )
@@ -184,7 +185,7 @@ def _add_raw_outputs(reference: Reference, form: CanonicalForm, outputs: NamedAr
 
 def leaves_state_unchanged(state: NamedArrays, expected: Mapping[str, Expected]) -> bool:
     """Return True if arrays of the initial `state` are among the outputs, and all of them have their initial values."""
-    names = [name for name, each in expected.items() if name in state and np.shape(state[name]) == each.value.shape]
+    names = [name for name, right in expected.items() if name in state and np.shape(state[name]) == right.value.shape]
     return bool(names) and all(_is_within_tolerance(state[name], expected[name]) for name in names)
 
 
@@ -198,8 +199,8 @@ def counts_units(program: ReferenceProgram, start: Arrays, units: int, expected:
     with np.errstate(all="ignore"):
         halfway = _as_arrays(program.exact(start, units // 2))
     return not all(
-        halfway[name].shape == each.value.shape and _is_within_tolerance(halfway[name], each)
-        for name, each in expected.items()
+        halfway[name].shape == right.value.shape and _is_within_tolerance(halfway[name], right)
+        for name, right in expected.items()
     )
 
 
@@ -255,7 +256,8 @@ def compute(
             _add_run(statistics, outputs, ulps)
             del perturbed, outputs
         _end_series(statistics)
-    return {name: each.expected(WIDENING.get(runs, 1.0)) for name, each in statistics.items()}
+    widening = WIDENING.get(runs, 1.0)
+    return {name: deviations.expected(widening) for name, deviations in statistics.items()}
 
 
 def _time_exact(program: ReferenceProgram, start: Arrays, units: int) -> tuple[dict[str, Array], float]:
@@ -303,8 +305,8 @@ def _add_run(statistics: Mapping[str, DeviationStatistics], outputs: NamedArrays
 
 def _end_series(statistics: Mapping[str, DeviationStatistics]) -> None:
     """End the current series, whose runs were perturbed in the same way, in the statistics of each output."""
-    for each in statistics.values():
-        each.end_series()
+    for deviations in statistics.values():
+        deviations.end_series()
 
 
 def _as_arrays(outputs: NamedArrays) -> dict[str, Array]:

@@ -233,7 +233,7 @@ def _wait(
 def _abort(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption
 ) -> Literal["limit", "interrupted"]:
-    """Send SIGABRT to a process at its time limit, so that faulthandler writes the stacks of its threads; read these.
+    """Send SIGABRT to a process at its time limit, and read the stacks of threads that faulthandler then writes.
 
     Reading takes at most `DUMP_SECONDS`. Returns the reason to kill the process.
     """
