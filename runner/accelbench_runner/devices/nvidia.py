@@ -70,7 +70,7 @@ def first_visible(environment: Mapping[str, str] = os.environ) -> str:
     for variable in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         gpu = environment.get(variable, "").split(",")[0].strip()
         is_uuid = gpu.startswith(("GPU-", "MIG-"))
-        # An index in NVIDIA_VISIBLE_DEVICES does not help: it is the host's, and a container numbers its GPUs anew.
+        # An index in NVIDIA_VISIBLE_DEVICES does not help: it is the host's, and a container numbers its GPUs itself.
         is_cuda_index = variable == "CUDA_VISIBLE_DEVICES" and gpu.isdecimal()
         if is_uuid or is_cuda_index:
             return gpu

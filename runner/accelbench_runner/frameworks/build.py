@@ -20,7 +20,9 @@ def build_program(workload: Workload, kind: VariantKind, parameters: Any, arrays
     return program if workload.hand_written else adapter.convert_captured(program)
 
 
-def build_anew(workload: Workload, kind: VariantKind, parameters: Any, arrays: Arrays, adapter: Adapter) -> Program:
+def rebuild_program(
+    workload: Workload, kind: VariantKind, parameters: Any, arrays: Arrays, adapter: Adapter
+) -> Program:
     """Build the program again after a change of the precision, and clear the caches of the functions that it captures.
 
     `functools.cache` would return results that were computed in the earlier precision.

@@ -238,7 +238,7 @@ def shape_structs(tree: Any, shardings: Any) -> Any:
 
 
 def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
-    """Jit the call anew so that the state that it returns is sharded as the state that it takes.
+    """Jit the call again, so that the state that it returns is sharded like the state that it takes.
 
     Otherwise XLA could choose another sharding for the returned state.
     """

@@ -54,7 +54,7 @@ def _example_value(node: Any) -> Any:
 def _with_concrete_sizes(value: Any) -> Any:
     """Replace symbolic sizes by the sizes of the example inputs with which Dynamo compiles (`hint`).
 
-    If a symbolic size were converted to int, Dynamo would compile anew for every other size.
+    If a symbolic size were converted to int, Dynamo would compile again for every other size.
     """
     if isinstance(value, torch.SymInt):
         if value.node.hint is None:

@@ -1,8 +1,8 @@
 """Count floating-point operations as ATen dispatches them.
 
 A product counts by PyTorch's own formulas, and a library call as in JAX (`library_operations`). An operation that only
-moves, compares, chooses or sorts numbers counts none. One that fuses several counts several for each number, and any
-other counts one for each number: those of its result or those of its operands, whichever are more.
+moves, compares, chooses or sorts numbers does not count. Any other operation counts once for each number of its result
+or of its operands, whichever are more; an operation that fuses several (`FUSED`) counts several times for each.
 """
 
 import math
@@ -230,7 +230,7 @@ INEXACT = frozenset({"aten::polygamma"} | {f"aten::special_bessel_{name}" for na
 JAX and PyTorch, all others were within 5e-14 of SciPy's."""
 
 
-def _limit_of(operation: Any, arguments: Sequence[Any], result: Any) -> str:
+def _accuracy_limit_of(operation: Any, arguments: Sequence[Any], result: Any) -> str:
     """Return how one operation that has run may limit a program's accuracy; empty if it does not."""
     leaves = tree_leaves(arguments)
     if any(isinstance(leaf, float) and is_rounded_to_float32(leaf) for leaf in leaves):
@@ -351,7 +351,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
         """Add the floating-point operations of an ATen operation that has run, and its tensors' elements by type."""
         self.numbers += _numbers_by_type((arguments, result))
-        self.accuracy_limit = self.accuracy_limit or _limit_of(operation, arguments, result)
+        self.accuracy_limit = self.accuracy_limit or _accuracy_limit_of(operation, arguments, result)
         self.operations += count_operations(operation, arguments, keywords, result)
         if has_kernel(operation):
             self.dispatched += 1

@@ -25,7 +25,7 @@ from accelbench_runner.judge.expected import (
     MEDIAN_LIMIT,
     UNSEEN_CHOICES_FACTOR,
     Expected,
-    each_class,
+    class_positions,
     size_classes,
 )
 
@@ -205,7 +205,7 @@ def _compare_medians(name: str, error: Array, expected: Expected, after: str) ->
     size = np.abs(expected.value.astype(np.float64)).ravel()
     worst_ratio, off = 0.0, np.zeros(error.shape, bool)
     largest_class_off: Array = np.zeros(0, int)
-    for positions in each_class(size_classes(expected.value)):
+    for positions in class_positions(size_classes(expected.value)):
         if len(positions) < CLASS_ELEMENTS:
             continue
         with np.errstate(all="ignore"):

@@ -166,7 +166,7 @@ def size_classes(value: Array) -> Array:
     return np.where(finite, half_decades, np.iinfo(np.int16).max).astype(np.int16)
 
 
-def each_class(classes: Array) -> Iterator[Array]:
+def class_positions(classes: Array) -> Iterator[Array]:
     """Yield for each class the positions of its elements. `classes` has the class of each element."""
     order = np.argsort(classes, kind="stable")
     starts_of_classes = np.flatnonzero(np.diff(classes[order])) + 1
@@ -176,7 +176,7 @@ def each_class(classes: Array) -> Iterator[Array]:
 def class_medians(numbers: Array, classes: Array) -> Array:
     """Return for each element the median of the finite numbers of its class; 0 if the class has none."""
     medians = np.zeros(numbers.size, numbers.dtype)
-    for positions in each_class(classes):
+    for positions in class_positions(classes):
         finite = numbers[positions][np.isfinite(numbers[positions])]
         medians[positions] = np.median(finite) if finite.size else 0.0
     return medians

@@ -65,7 +65,7 @@ def _inputs(case: Case) -> dict[str, Array]:
 def _find_exchanged(outputs: NamedArrays, reference: Reference) -> str:
     """Return a sentence that names two outputs if each has the other's right numbers; empty if there are none."""
     for first, second in combinations(reference.values, 2):
-        # Outputs of unlike shapes are explained by their shapes, and empty outputs agree with anything.
+        # Outputs of different shapes are explained by their shapes, and empty outputs agree with anything.
         if outputs[first].shape != outputs[second].shape or not np.size(outputs[first]):
             continue
         is_wrong = any(_difference(name, outputs[name], reference, {}).wrong.any() for name in (first, second))

@@ -9,7 +9,7 @@ from accelbench.api.case import Case, Precision
 from accelbench.catalogue import workload_checks
 from accelbench.workload import Arrays, NamedArrays, Workload
 from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, export_numbers
-from accelbench_runner.frameworks.build import build_anew
+from accelbench_runner.frameworks.build import rebuild_program
 
 PLATFORM = "cpu"
 REMEDY = "write a reference() in NumPy, or make arrays with dtype=x.dtype, and modules with .to(x.dtype)"
@@ -72,7 +72,7 @@ class OwnProgram:
 
     def _run_steps(self, arrays: Arrays, units: int) -> NamedArrays:
         """Build the program again from `arrays`, run `units` units of work step by step, and return the outputs."""
-        program = build_anew(self._workload, self._variant_kind, self._parameters, arrays, self._adapter)
+        program = rebuild_program(self._workload, self._variant_kind, self._parameters, arrays, self._adapter)
         try:
             state, out = program.state, None
             steps = max(1, units // program.units)  # one step may do more units than the judge asks for

@@ -115,7 +115,7 @@ def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading
     Then the mistake may be in the reference.
     """
     unit_counts = {reading.units for reading in readings.values()}
-    # Outputs that are not finite say nothing about the reference: all variants may overflow alike.
+    # Outputs that are not finite say nothing about the reference: all variants may overflow in the same way.
     all_differ = all(
         reading.finite and reading.worst_ratio > 1 and not reading.failed_reference for reading in readings.values()
     )
@@ -247,11 +247,11 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     )
     if worst.ratio > 1:  # the outputs are wrong, however little the comparison can detect
         return reading
-    doubt = _doubt(reference, units, seen_in_half, after)
+    doubt = _reason_to_doubt(reference, units, seen_in_half, after)
     return reading.model_copy(update={"compared": False, "detail": doubt}) if doubt else reading
 
 
-def _doubt(reference: Reference, units: int, seen_in_half: float | None, after: str) -> str:
+def _reason_to_doubt(reference: Reference, units: int, seen_in_half: float | None, after: str) -> str:
     """Return why a comparison with the reference cannot tell wrong outputs from right ones; empty if it can.
 
     `seen_in_half` is the relative error that is detected in half of the floats, None without floats. `after` is a text

@@ -26,7 +26,7 @@ from accelbench_runner.judge.hidden_errors import HiddenErrors, find_hidden_erro
 from accelbench_runner.judge.layout import describe_layout
 from accelbench_runner.judge.no_reference import RandomOutputsError
 from accelbench_runner.judge.reference_program import ReferenceProgram, program_of, start_arrays
-from accelbench_runner.judge.repeatability import require_no_memory, require_same
+from accelbench_runner.judge.repeatability import require_same, require_stateless
 from accelbench_runner.outputs import as_real, save
 
 RUNS = 8
@@ -148,7 +148,7 @@ def reference_for(
     program = raw_program if form is None else CanonicalProgram(raw_program, form)
     expected = compute(program, start, units, precision, runs)
     if not workload.has_reference():
-        require_no_memory(case, raw_program, units)
+        require_stateless(case, raw_program, units)
     imported_by_reference = (sys.modules.keys() & framework_of_package.keys()) - imported_before
     computed = replace(
         known,

@@ -29,7 +29,7 @@ def require_same(values: NamedArrays, rerun_values: NamedArrays, error: Callable
             raise error(name)
 
 
-def require_no_memory(case: Case, used_program: ReferenceProgram, units: int) -> None:
+def require_stateless(case: Case, used_program: ReferenceProgram, units: int) -> None:
     """Raise StatefulProgramError if the outputs of a baseline's own program depend on earlier calls.
 
     `used_program` has run before, on other inputs. It is compared on new inputs with a new instance of the program that

@@ -12,7 +12,7 @@ from accelbench.catalogue import inputs, workload_checks
 from accelbench.launch.facts import FormulaRun
 from accelbench.workload import VariantKind, Workload
 from accelbench_runner.frameworks.adapter import Adapter, export_numbers
-from accelbench_runner.frameworks.build import build_anew
+from accelbench_runner.frameworks.build import rebuild_program
 from accelbench_runner.outputs import FORMULA, save
 
 ROUNDS = 1
@@ -38,7 +38,7 @@ class Formula:
         """
         try:
             arrays = inputs.generate(self.workload, self.parameters, self.seed)
-            program = build_anew(type(self.workload)(), self.kind, self.parameters, arrays, adapter)
+            program = rebuild_program(type(self.workload)(), self.kind, self.parameters, arrays, adapter)
             del arrays  # frees their memory
             work = adapter.prepare(program)
             adapter.compile_ahead(work)
