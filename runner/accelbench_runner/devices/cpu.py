@@ -208,7 +208,10 @@ def _read_throttling() -> tuple[int, float]:
         lines = (group.directory / "cpu.stat").read_text().splitlines() if group else []
     except OSError:
         lines = []
-    counts = {name: int(value) for name, value in (line.split() for line in lines)}
+    counts = {}
+    for line in lines:
+        name, value = line.split()
+        counts[name] = int(value)
     # Version 1 of control groups reports `throttled_time` in nanoseconds, version 2 `throttled_usec` in microseconds.
     seconds = counts.get("throttled_time", 0) / 1e9 + counts.get("throttled_usec", 0) / 1e6
     return counts.get("nr_throttled", 0), seconds

@@ -204,9 +204,9 @@ def shardings_of(tree: Any, mesh: Mesh, divided: Any = ()) -> Any:
 
 def _is_axes(value: Any) -> bool:
     """Return True for a tuple of mesh axes, one for each dimension of an array, such as `("data", None)`."""
-    return isinstance(value, PartitionSpec) or (
-        isinstance(value, tuple) and all(axis is None or isinstance(axis, str) for axis in value)
-    )
+    if isinstance(value, PartitionSpec):
+        return True
+    return isinstance(value, tuple) and all(axis is None or isinstance(axis, str) for axis in value)
 
 
 def _array_sharding(path: Any, array: Any, mesh: Mesh, axes: Sequence[Any]) -> NamedSharding:

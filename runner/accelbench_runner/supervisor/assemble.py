@@ -81,6 +81,12 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     """
     quarantined = assessment.quarantined if assessment else ()
     counted_launches = _launches_that_count(launches, {disturbed.round for disturbed in quarantined})
+    spread_by_variant = assessment.spread if assessment else {}
+    variants = []
+    for variant in case.variants:
+        variant_launches = [launch for launch in counted_launches if launch.variant == variant.name]
+        spread = spread_by_variant.get(variant.name)
+        variants.append(_variant_result(case, variant, variant_launches, launches, spread))
     result = Result(
         case=case,
         complete=timing.complete,
@@ -91,16 +97,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         rounds=assessment.rounds if assessment else 0,
         quarantined=quarantined,
         noisy=assessment.noisy if assessment else (),
-        variants=tuple(
-            _variant_result(
-                case,
-                variant,
-                [launch for launch in counted_launches if launch.variant == variant.name],
-                launches,
-                assessment.spread.get(variant.name) if assessment else None,
-            )
-            for variant in case.variants
-        ),
+        variants=tuple(variants),
         protocol=next((launch.protocol for launch in launches if launch.failure is None), None),
         comparisons=_comparisons(launches, assessment.comparisons if assessment else ()),
         tail_comparisons=_comparisons(launches, assessment.tail_comparisons if assessment else ()),

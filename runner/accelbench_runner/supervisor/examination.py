@@ -79,11 +79,12 @@ def _problems(
 
 def _changed_packages(lock: Mapping[str, str], installed: Mapping[str, str]) -> str:
     """List packages whose installed version is not the lock's, such as `jax 0.9.1 in place of 0.9.2`; empty if none."""
-    changed = [
-        f"{name} {installed[name]} in place of {version}" if name in installed else f"no {name}"
-        for name, version in lock.items()
-        if installed.get(name) != version
-    ]
+    changed = []
+    for name, version in lock.items():
+        if name not in installed:
+            changed.append(f"no {name}")
+        elif installed[name] != version:
+            changed.append(f"{name} {installed[name]} in place of {version}")
     more = f", {len(changed) - MAXIMUM_CHANGED} more" if len(changed) > MAXIMUM_CHANGED else ""
     return ", ".join(changed[:MAXIMUM_CHANGED]) + more
 
