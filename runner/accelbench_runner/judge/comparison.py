@@ -155,7 +155,7 @@ def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> 
     where = f"{name}{format_index(worst, expected.value)}"
     detail = f"{where} differs from the reference by {error[worst]:.{ERROR_DIGITS}g}{after}"
     if are_choices:
-        detail += f"; {_elements(count)} of {error.size:,} choose otherwise, as in runs of the reference"
+        detail += f"; in {_elements(count)} of {error.size:,}, rounding reverses a choice, as in runs of the reference"
     return ArrayComparison(ratio, detail, off=0 if are_choices else count, less_exact=less_exact, scales=scales)
 
 
@@ -252,14 +252,14 @@ def _compare_integers(name: str, output: Array, error: Array, expected: Expected
     are_few = new_count <= maximum_new and count <= maximum
     are_choices = maximum_new > 0 and float(error.max()) <= choices.farthest
     if are_few and are_choices:
-        detail = f"{_elements(count)} of {size:,} of {name} choose otherwise, as in runs of the reference{after}"
-        return ArrayComparison(0.0, detail)
+        where = f"in {_elements(count)} of {size:,} of {name}"
+        return ArrayComparison(0.0, f"{where}, rounding reverses a choice, as in runs of the reference{after}")
     worst = int(error.argmax())
     detail = f"{name}{format_index(worst, expected.value)} differs from the reference by {error[worst]:.3g}{after}"
     if count > 1:
         detail += f", and {count - 1:,} more of {size:,}"
-    # Too many choices are an error of a certain size, as too much rounding is, so that the comparison on unseen inputs
-    # can allow a larger one. In float64 almost no choice depends on rounding, so any difference is a mismatch.
+    # Too many choices are an error of finite size, like too much rounding, so that the comparison on unseen inputs can
+    # allow a larger error. In float64 almost no choice depends on rounding, so any difference is a mismatch.
     has_size = are_choices and expected.precision != "float64"
     ratio = max(new_count / maximum_new, count / maximum) if has_size else MISMATCH
     return ArrayComparison(ratio, detail, off=count)

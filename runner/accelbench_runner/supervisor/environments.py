@@ -187,7 +187,7 @@ class Examiner:
             if answer is not None:
                 return Examination.model_validate_json(answer)
         except ValueError:
-            return f"{environment.interpreter} answered what cannot be read"
+            return f"{environment.interpreter} wrote an answer that cannot be read"
         return describe_missing_answer(environment.interpreter, child_exit, listener.stderr_tail, LIMIT_SECONDS)
 
     def _modules(self, framework: Framework, variants: Sequence[CaseVariant]) -> Iterator[str]:
