@@ -39,7 +39,7 @@ Transform = Literal["jvp", "transpose"]
 
 @dataclass(frozen=True)
 class WrittenOperations:
-    """Hold the floating-point operations of a program, and shares of them that need not run."""
+    """Hold the floating-point operations of a program, and how many of these need not run."""
 
     written: float | None = None
     """All operations; None if they depend on data."""

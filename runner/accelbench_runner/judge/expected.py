@@ -116,7 +116,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Expected:
-    """Hold one output of the reference, and how exactly a correct program returns it.
+    """Hold one output of the reference, with the rounding errors and choices of correct programs.
 
     `rounding_error` has the shape of `value`. It is the root mean square of the error that rounding makes in each
     element; 0 for integers.

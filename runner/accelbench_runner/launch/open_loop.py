@@ -15,7 +15,7 @@ from accelbench_runner.frameworks.work import Work
 
 @dataclass(frozen=True)
 class Request:
-    """Hold the times of one request, by the launch's clock."""
+    """Hold the times of one request, in seconds of the launch's clock."""
 
     arrived: float
     """When it arrived by the schedule, whether or not other requests had ended."""
