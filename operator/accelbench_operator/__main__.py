@@ -46,7 +46,7 @@ async def run(settings: Settings) -> None:
             asyncio.TaskGroup() as group,
         ):
             work = group.create_task(_run_operator(operator, exposition))
-            # kopf never watches a kind that the API server does not serve yet when kopf starts.
+            # kopf never watches a kind that the API server does not serve when kopf starts.
             await operator.crds_fit.wait()
             controllers = operator.controllers
             await watch(

@@ -77,7 +77,7 @@ async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float
 
 
 async def run(settings: Settings, write: Callable[[str], object]) -> None:
-    """Run all checks of the installation, and pass a line for each that passes to `write`."""
+    """Run all checks of the installation; call `write` with a line about each check that passes."""
     async with KubernetesApi(await load_configuration()) as api:
         async for line in run_checks(api, settings):
             write(line)

@@ -34,7 +34,7 @@ SKEW_PERIOD_SECONDS = 10.0
 SERVED_PERIOD_SECONDS = 30.0
 """Seconds between two checks whether the CRDs still exist."""
 MAXIMUM_RUNS = 500
-"""Most unfinished runs whose cases the metrics count; each has four series, which end with it."""
+"""Maximum number of unfinished runs whose cases the metrics count. Each has four series, which end with the run."""
 
 
 class Operator:
@@ -92,7 +92,7 @@ class Operator:
             self.synced.set()
             async with self._election_context(), asyncio.TaskGroup() as work:
                 work.create_task(self.controllers.run())
-                work.create_task(keep_deleting(self._find_beyond_history, self._delete))
+                work.create_task(keep_deleting(self._find_surplus, self._delete))
                 work.create_task(self._live.run())
 
     async def _check_crds(self) -> None:
@@ -106,7 +106,7 @@ class Operator:
             try:
                 problem = await find_problem(self._api)
             except (ApiError, KeyError, ValueError) as error:
-                # CRDs that fitted before are not in doubt because the API server does not answer now.
+                # An API server that does not answer is no reason to doubt CRDs that fitted before.
                 problem = f"the CRDs cannot be checked: {error}" if self._skew else ""
             if problem:
                 logger.error("%s", problem)
@@ -197,8 +197,8 @@ class Operator:
         if leads:
             self.controllers.reset()
 
-    async def _find_beyond_history(self) -> tuple[Key, ...]:
-        """Return the runs and results to delete by the limits of the history; none if this replica does not lead."""
+    async def _find_surplus(self) -> tuple[Key, ...]:
+        """Return the runs and results beyond the limits of the history; none if this replica does not lead."""
         if not self._leading():
             return ()
         # Results of runs in progress are kept. A run whose phase is unknown may be in progress.

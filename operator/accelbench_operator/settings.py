@@ -22,7 +22,7 @@ from accelbench_operator.runs.retention import Retention
 
 
 class SettingsError(ValueError):
-    """Report a variable that the operator cannot start with, and what to do."""
+    """Report a missing or invalid environment variable, and the remedy."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ async def find_skew(api: KubernetesApi) -> str:
 
 
 async def find_missing_kinds(api: KubernetesApi) -> str:
-    """Return which kinds the cluster does not serve, and the remedy; empty if it serves all. One small request."""
+    """Return which kinds the cluster does not serve, and the remedy; empty if it serves all."""
     try:
         served = {resource["kind"] for resource in (await api.get(KINDS_PATH))["resources"]}
     except NotFoundError:

@@ -12,16 +12,16 @@ from accelbench_operator.engine.clock import ServerClock
 
 
 class RequestKind(NamedTuple):
-    """Name a group of requests as the metrics of API servers do."""
+    """Identify requests that are counted together, by the labels that API servers use in their own metrics."""
 
     verb: str
     resource: str
     code: int
-    """HTTP status; 0 without an answer."""
+    """HTTP status; 0 if no answer arrived."""
 
 
 class DatedClient(ApiClient):  # type: ignore[misc]
-    """Report the `Date` of each response, also to requests for the Lease, which the kubernetes package sends."""
+    """Pass the `Date` header of each response to `add_answer`, also for requests that the leader election sends."""
 
     def __init__(self, configuration: Configuration, add_answer: Callable[[str], object]) -> None:
         super().__init__(configuration)
@@ -48,11 +48,10 @@ class KubernetesApi(AsyncClient):
         """Count a request; if it was answered and is not a watch, pass its duration to `observe_duration`."""
         verb, resource = verb_and_resource(method, path, query)
         self.requests[RequestKind(verb, resource, status)] += 1
-        if not status:  # no answer arrived
-            return
-        if verb != "watch":
+        was_answered = status != 0
+        if was_answered and verb != "watch":
             self.observe_duration(verb, resource, seconds)
 
 
 def _ignore(*_: object) -> None:
-    pass
+    """Do nothing; this is the default of `observe_duration`."""

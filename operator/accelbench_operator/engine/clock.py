@@ -19,13 +19,13 @@ logger = logging.getLogger(__name__)
 NEGLIGIBLE_SECONDS = 5.0
 """Maximum change that is ignored: `Date` has whole seconds, and a response takes time to arrive."""
 WINDOW_SECONDS = 300.0
-"""Age up to which answers count. With a Lease, an answer arrives every two seconds; of 150 answers, more than half come
-from the wrong one of three API servers in fewer than one case in 100,000."""
+"""Age up to which answers count. A replica with a Lease gets 150 answers in this time. If one of three API servers has
+a wrong clock, the probability that it sends more than half of 150 answers is below 1 in 100,000."""
 MINIMUM_ANSWERS = 101
-"""The latest answers that count at any age: an operator without a Lease sends few requests."""
+"""Number of latest answers that count whatever their age: an operator without a Lease sends few requests."""
 MAXIMUM_ANSWERS = 300
-"""Answers that are kept. Once there are so many, one answer of each `SAMPLE_SECONDS` counts, chosen at random: the
-first of each burst might always come from the same API server."""
+"""Maximum number of answers that are kept. Once there are so many, only one answer of each `SAMPLE_SECONDS` is kept. It
+is chosen at random, because the first answer of each burst might always come from the same API server."""
 SAMPLE_SECONDS = 1.0
 
 
@@ -44,9 +44,9 @@ class _Answer(NamedTuple):
 
 
 class ServerClock:
-    """Tell the API servers' time: a monotonic clock, plus the median offset of the `Date` of recent responses.
+    """Compute the API servers' time: a monotonic clock, plus the median offset of the `Date` of recent responses.
 
-    Nobody sets a monotonic clock, so a change of this machine's time changes nothing.
+    A monotonic clock cannot be set, so setting this machine's clock has no effect.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ServerClock:
         self._offset = local().timestamp() - monotonic()
         self._answers: deque[_Answer] = deque(maxlen=MAXIMUM_ANSWERS)
         self._skipped = 0
-        """Answers since the latest one that were skipped, or that replaced it."""
+        """Number of answers in the current interval of `SAMPLE_SECONDS` after the first one."""
 
     def __call__(self) -> datetime:
         """Return the API servers' time."""

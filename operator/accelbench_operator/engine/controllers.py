@@ -27,7 +27,7 @@ RETRY_UNLISTED_SECONDS = 10.0
 MISSED_DELETIONS_SECONDS = 1800.0
 """Seconds between lists that detect missed deletions; reflectors list as often."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Media type of a list without specs and status: ten thousand runs have a hundred megabytes, their metadata a few."""
+"""Media type of a list that has only metadata: of ten thousand runs a few megabytes, instead of a hundred."""
 
 
 class Controller(Protocol):
@@ -89,7 +89,7 @@ class Controllers:
         """The objects that are reconciled, by UID."""
         self.queue: KeyedQueue[Key] = KeyedQueue(self._reconcile, clock, lambda key: key.namespace)
         self._reflectors: dict[str, list[Reflector]] = {}
-        """By the kind that their controller reconciles."""
+        """Reflectors, by the name of the kind that their controller reconciles."""
         store.subscribe(self._queue_owner)
 
     def add(self, controller: Controller) -> None:
@@ -108,19 +108,19 @@ class Controllers:
 
     @property
     def unlisted_namespaces(self) -> tuple[str, ...]:
-        """Return the namespaces where a list is refused, while all objects of another namespace are listed.
+        """Return the namespaces where the API server refuses a list, because the namespace or a Role was deleted.
 
-        Such a namespace is gone, or its Role is. Nothing is reconciled there, and the other namespaces are served.
-        If no namespace is listed completely, return none: then the operator is not ready.
+        Nothing is reconciled there; the other namespaces are served. If no namespace is listed completely, return
+        none, so that the operator is not ready.
         """
-        listed = dict.fromkeys(self._namespaces, True)
+        is_complete = dict.fromkeys(self._namespaces, True)
         refused = set()
         for reflector in self.reflectors:
             if not reflector.synced.is_set():
-                listed[reflector.namespace] = False
+                is_complete[reflector.namespace] = False
                 if reflector.namespace and reflector.answered.is_set():
                     refused.add(reflector.namespace)
-        return tuple(sorted(refused)) if any(listed.values()) else ()
+        return tuple(sorted(refused)) if any(is_complete.values()) else ()
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -198,7 +198,7 @@ class Controllers:
                         existing_uids |= await self._list_uids(kind.path(namespace))
                 except (ApiError, ValueError, KeyError) as error:
                     logger.warning("cannot list %s: %s: %s", kind.plural, type(error).__name__, error)
-                    continue  # an incomplete list does not show what was deleted
+                    continue  # an incomplete list does not show which objects were deleted
                 for key in known_keys:
                     if key.uid not in existing_uids:
                         logger.info("%s was deleted (the watch missed it); dropping it", key)

@@ -63,8 +63,8 @@ class Lock(LeaseLock):  # type: ignore[misc]
     """
 
     refusal = ""
-    """Why the API server refuses to return or write the Lease, until `Election` resets this. An error that may be over
-    at the next try is no refusal."""
+    """Why the API server refuses to return or write the Lease; empty if it does not. `Election` resets this before each
+    try. Temporary errors do not count as refusals."""
 
     async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
         """Return True and the record of the Lease, or False and the error."""
@@ -100,7 +100,7 @@ class Lock(LeaseLock):  # type: ignore[misc]
         return True
 
     def _note_refusal(self, exception: ApiException) -> None:
-        """Set `refusal`, unless the error may be over at the next try."""
+        """Set `refusal`, unless the error is temporary."""
         error = api_error(exception.status, exception.body or "")
         if not error.is_temporary:
             self.refusal = f"Lease {self.namespace}/{self.name}: {error.message}"
@@ -141,7 +141,7 @@ class Election(LeaderElection):  # type: ignore[misc]
         self._renewed_at = float("-inf")
         self._notified_leading = False
         self.refusal = ""
-        """Why the API server refused the Lease at the last try that it answered; empty if it did not."""
+        """Why the API server refused the Lease at the last try that got an answer; empty if it did not refuse."""
 
     def leading(self) -> bool:
         """Return True if this replica may write."""

@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 def fair_share(items: Iterable[T], namespace_of: Callable[[T], str], maximum: int) -> tuple[T, ...]:
     """Return at most `maximum` of the items: the first of each namespace, then the second of each, and so on."""
-    taken: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     ranked = []
     for position, item in enumerate(items):
         namespace = namespace_of(item)
         # No two positions are equal, so items are never compared with each other.
-        ranked.append((taken[namespace], position, item))
-        taken[namespace] += 1
+        ranked.append((counts[namespace], position, item))
+        counts[namespace] += 1
     return tuple(item for _rank, _position, item in heapq.nsmallest(maximum, ranked))

@@ -1,8 +1,8 @@
 """Answer the kubelet's probes. An unreachable API server fails neither of them.
 
-The process is alive while its event loop turns and reconciles end; otherwise the kubelet restarts it. It is ready once
-it has listed all objects and the cluster's CRDs fit this release, and while RBAC allows it the Lease; otherwise it does
-nothing, and `/readyz` gives the reason.
+The process is alive while its event loop runs and its reconciles end; otherwise the kubelet restarts it. It is ready if
+it has listed all objects, the cluster's CRDs fit this release, and RBAC allows it to use the Lease. Otherwise it
+reconciles nothing, and `/readyz` gives the reason.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -12,12 +12,12 @@ from aiohttp import web
 
 MAXIMUM_STEP_SECONDS = 600.0
 """Maximum duration of a step; after a longer one the process counts as hanging. A request ends within 30 s, but reading
-a log may wait for other logs. Keys that wait in the queue show no hang: they also wait while the API server is down."""
+a log may wait for other logs. The age of queued keys is not checked: keys also wait while the API server is down."""
 MAXIMUM_LAG_SECONDS = 30.0
 """Maximum delay of the event loop; after a longer one the process counts as hanging."""
 
 Readings = Mapping[str, tuple[float, float]]
-"""By name: a duration, and its maximum for a process that does not hang, both in seconds."""
+"""By name: a duration, and the maximum above which the process counts as hanging, both in seconds."""
 
 
 @asynccontextmanager

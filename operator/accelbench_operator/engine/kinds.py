@@ -26,12 +26,12 @@ class Key(NamedTuple):
         return cls(kind, metadata.get("namespace", ""), metadata["name"], metadata.get("uid", ""))
 
     def __str__(self) -> str:
-        """Return the object as logs name it."""
+        """Return kind, namespace and name, for logs."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class StoredObject(Protocol):
-    """Describe what the store needs of an object."""
+    """Define the attributes that the store needs of an object."""
 
     @property
     def key(self) -> Key:
@@ -44,15 +44,15 @@ class StoredObject(Protocol):
 
 @dataclass(frozen=True)
 class Owned:
-    """Describe a kind of objects that a controller's objects own: which to read, and what to store of each."""
+    """Describe a kind of objects that a controller's objects own: which ones to read, and how to store them."""
 
     kind: Kind
     selector: str
     """Label selector of the list and the watch."""
-    observe: Callable[[Manifest], StoredObject | None]
-    """Return what to store of an object; None to ignore the object. May raise ValueError and KeyError."""
+    convert: Callable[[Manifest], StoredObject | None]
+    """Return the form in which to store an object; None to ignore the object. May raise ValueError and KeyError."""
     immutable: bool = False
-    """True if objects of the kind never change: a stored one is then not observed again."""
+    """True if objects of the kind never change: a stored one is then not converted again."""
 
 
 def controller_of(manifest: Manifest) -> Mapping[str, Any]:

@@ -79,7 +79,7 @@ class KeyedQueue(Generic[Key]):
         """Due time, number of the push, and key. An entry is stale if `_due_at` has another time for the key."""
         self._push_count = 0
         self._in_work: dict[Key, float] = {}
-        """When each key that a worker handles became due."""
+        """When each of the keys that workers handle now became due."""
         self._step_began: dict[Key, float] = {}
         """When the current step of each of these keys began."""
         self._failures: dict[Key, int] = {}
@@ -171,7 +171,7 @@ class KeyedQueue(Generic[Key]):
                 self._in_work.pop(key, None)
                 self._step_began.pop(key, None)
                 self.handled_total += 1
-                # Wake a worker: the key may have been added again meanwhile.
+                # Wake another worker: the key may have been added again meanwhile.
                 self._wake.set()
             if delay_seconds is not None:
                 self.add(key, delay_seconds)
@@ -226,7 +226,7 @@ class KeyedQueue(Generic[Key]):
         return None
 
     def _take_out(self, key: Key) -> None:
-        """Remove a key from those that are due, and move its group to the end, so that groups take turns."""
+        """Remove a key from the due keys, and move its group to the end, so that groups take turns."""
         keys = self._due.pop(self._group_of(key), {})
         keys.pop(key, None)
         if keys:

@@ -1,4 +1,4 @@
-"""Keep one kind of object in the store equal to the cluster's: list, then watch, and list again every half hour.
+"""Copy one kind of objects from the cluster to the store: list, then watch, and list again every half hour.
 
 The informer of the kubernetes client (37.0.2) is not used: it holds whole model objects (75 KiB for a runner's pod,
 where 0.4 KiB are needed), needs a thread and a connection pool for each kind, and does not page its list.
@@ -62,7 +62,7 @@ class Reflector:
     async def run(self) -> None:
         """List and watch the objects until cancelled.
 
-        No error of one kind of object ends the process, which also serves the other kinds.
+        An error of one kind of objects must not end the process, which also serves the other kinds.
         """
         while True:
             try:
@@ -73,7 +73,7 @@ class Reflector:
                     version = await self._watch(version)
             except (ApiError, ValueError, KeyError) as error:
                 logger.warning("%s: %s: %s; listing again", self._path, type(error).__name__, error)
-                # The operator may lack the permission in one of its namespaces: it must not wait for that namespace.
+                # The operator may lack a permission in one of its namespaces, and must not wait for that namespace.
                 if self.namespace and isinstance(error, ForbiddenError | NotFoundError):
                     self.answered.set()
                 await self._pause()
@@ -100,7 +100,7 @@ class Reflector:
             for start in range(0, len(page["items"]), ITEMS_PER_TURN):
                 await asyncio.sleep(0)  # gives other tasks a turn: reading an object takes time
                 items = page["items"][start : start + ITEMS_PER_TURN]
-                objects = [stored for stored in map(self._observe, items) if stored is not None]
+                objects = [stored for stored in map(self._convert, items) if stored is not None]
                 self._store.merge(objects, since)
                 listed_names.update(map(name_of, objects))
             version = str(page["metadata"]["resourceVersion"])
@@ -131,7 +131,7 @@ class Reflector:
             if event["type"] == "DELETED":
                 self._store.remove(self._kind, (metadata.get("namespace", ""), metadata["name"]))
             elif event["type"] in {"ADDED", "MODIFIED"}:
-                stored = self._observe(item)
+                stored = self._convert(item)
                 # The previous version of an unreadable object stays in the store until the next list.
                 if stored is not None:
                     self._store.put(stored)
@@ -139,7 +139,7 @@ class Reflector:
             version = metadata["resourceVersion"]
         return version
 
-    def _observe(self, item: Mapping[str, Any]) -> StoredObject | None:
+    def _convert(self, item: Mapping[str, Any]) -> StoredObject | None:
         """Convert an object from the API server to the form that is stored; None if the object cannot be read.
 
         An immutable object that is in the store already is not converted again.
@@ -149,7 +149,7 @@ class Reflector:
         if self._owned.immutable and stored is not None and stored.key.uid == key.uid:
             return stored
         try:
-            return self._owned.observe(item)
+            return self._owned.convert(item)
         except (ValueError, KeyError) as error:
             logger.warning("ignoring %s, which cannot be read: %s", key, error)
             return None

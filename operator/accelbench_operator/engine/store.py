@@ -34,7 +34,7 @@ class Store:
     def tick(self) -> int:
         """Return the number of objects put as `fresh` so far.
 
-        Read it before the request of a list, as the list's `since`.
+        Read it before requesting a list, and pass it as `since` with the list.
         """
         return self._ticks
 
@@ -99,12 +99,11 @@ class Store:
         for name in stored_names:
             if name not in listed_names and self._fresh_at.get((kind, name), 0) <= since:
                 self.remove(kind, name)
-        # Forget the ticks up to `since` where this list was: a list requested later is newer than those objects.
-        self._fresh_at = {
-            (other_kind, name): tick
-            for (other_kind, name), tick in self._fresh_at.items()
-            if other_kind != kind or tick > since or namespace not in {None, name[0]}
-        }
+        # Forget the ticks up to `since` of objects that this list covers: each later list is newer than these objects.
+        for (other_kind, name), tick in list(self._fresh_at.items()):
+            is_covered = other_kind == kind and namespace in {None, name[0]}
+            if is_covered and tick <= since:
+                del self._fresh_at[other_kind, name]
 
     def get(self, kind: str, name: Name) -> StoredObject | None:
         """Return the object of that kind and name; None if it is not stored."""

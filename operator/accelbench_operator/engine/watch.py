@@ -18,13 +18,13 @@ from accelbench.cluster_api.kinds import Kind
 from accelbench_operator.engine.kinds import Key, Manifest
 
 PAGE = 8
-"""Objects in a page of a list: of at most 1.5 MiB each, as etcd stores no larger ones."""
+"""Objects in a page of a list. Each has at most 1.5 MiB, because etcd stores no larger objects."""
 IDLE_SECONDS = 0.1
 """Time for which kopf holds an object after its last event."""
 
 
 class Backoffs:
-    """Retry for ever: if the watch of one namespace fails, the watches of the other namespaces must go on."""
+    """Define endless retries: if the watch of one namespace fails, the watches of the others must continue."""
 
     def __iter__(self) -> Iterator[float]:
         """Return the seconds before each retry of a request."""

@@ -28,13 +28,13 @@ RENEW_SECONDS = 60.0
 
 
 class Exposition:
-    """Write scrapes in the format that the request accepts: text or OpenMetrics."""
+    """Write the metrics in the format that a scrape accepts: text or OpenMetrics."""
 
     def __init__(self, *collectors: Collector) -> None:
         """Prepare to export the metrics of `collectors` and of this process."""
         self._collectors = (*collectors, process_registry())
         self._results: dict[str, ResultsText] = {}
-        """By media type, without its version: all versions have the same text."""
+        """By media type without its version: all versions have the same text."""
 
     def write(self, snapshot: Snapshot, accept: str = "") -> "Scrape":
         """Return the metrics in the format that the request's Accept header asks for."""
@@ -53,7 +53,7 @@ class Exposition:
 
 @dataclass(frozen=True)
 class Scrape:
-    """Store the body of one response."""
+    """Hold the content type and the text of one response."""
 
     content_type: str
     results: MetricTexts

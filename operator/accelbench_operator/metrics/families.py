@@ -91,6 +91,13 @@ def _export_number(field: str, number: Number) -> Metric[VariantSummary]:
     return Metric(number.metric, number.meaning, lambda variant: variant.numbers.get(field))
 
 
+def _count_failed_checks(result: Summary) -> Mapping[Labels, float | None]:
+    """Return how often each failed check failed, labelled with its name; 0 with an empty name if none failed."""
+    if not result.failed_checks:
+        return {("",): 0}
+    return {(check,): count for check, count in Counter(result.failed_checks).items()}
+
+
 RESULT_METRICS: tuple[Metric[Summary], ...] = (
     Metric(
         "accelbench_result_valid",
@@ -125,7 +132,7 @@ RESULT_METRICS: tuple[Metric[Summary], ...] = (
     Metric(
         "accelbench_result_checks_failed",
         "How often a validity check failed in the latest result: one sample per failed check, or 0 without a name.",
-        lambda result: {(check,): count for check, count in Counter(result.failed_checks).items()} or {("",): 0},
+        _count_failed_checks,
         by=("check",),
     ),
     Metric(
@@ -204,6 +211,7 @@ class Compared(NamedTuple):
 
 
 def _to_float(text: str | None) -> float | None:
+    """Convert a decimal string to a number; return None for None."""
     return None if text is None else float(text)
 
 

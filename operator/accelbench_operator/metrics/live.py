@@ -98,7 +98,7 @@ class LiveCases:
             self._cases.clear()
 
     def _select_pods(self) -> Iterable[ObservedPod]:
-        """Return the pods whose logs to follow: those that have run longest, in equal shares for each namespace."""
+        """Return the pods whose logs to follow: the pods that have run longest, equally many of each namespace."""
         self.omitted = 0
         if not self._is_leading():
             return ()

@@ -22,7 +22,7 @@ MAXIMUM_CACHED = 64
 MAXIMUM_REVIEWS = 200
 """Maximum number of tokens without a cached permission that are reviewed in `WINDOW_SECONDS`."""
 MAXIMUM_REVIEWS_PER_ADDRESS = 20
-"""The same for one client, so that none takes the reviews of a scraper whose token was renewed."""
+"""The same maximum for one client address, so that no client uses up the reviews that a renewed token needs."""
 WINDOW_SECONDS = 60.0
 BEARER_PREFIX = "Bearer "
 
@@ -49,8 +49,8 @@ class Scrapers:
         """Return HTTP status 200 if the Authorization header allows a scrape, else another status and the reason.
 
         Args:
-            authorization: the header's value; empty without one.
-            address: address of the client that sends it.
+            authorization: The header's value; empty if the request has no such header.
+            address: The address of the client.
         """
         token = authorization.removeprefix(BEARER_PREFIX)
         has_token = authorization.startswith(BEARER_PREFIX) and token != ""
@@ -59,8 +59,8 @@ class Scrapers:
         now = self._clock()
         if now < self._permitted.get(token, now):
             return HTTPStatus.OK, ""
-        # A scraper whose permission has only expired needs no place in the window.
-        if token not in self._permitted and not self._take_place(address, now):
+        # The limit does not apply to a scraper whose permission has expired.
+        if token not in self._permitted and not self._count_review(address, now):
             return (
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"too many tokens that may not get {METRICS_PATH}; try again in {WINDOW_SECONDS:.0f} s",
@@ -70,14 +70,15 @@ class Scrapers:
         except ApiError as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, f"cannot ask the API server who this is: {error}"
         self._permitted.pop(token, None)
-        if answer[0] == HTTPStatus.OK:
+        status, _ = answer
+        if status == HTTPStatus.OK:
             self._permitted[token] = now + CACHE_SECONDS
             if len(self._permitted) > MAXIMUM_CACHED:
                 del self._permitted[next(iter(self._permitted))]
         return answer
 
-    def _take_place(self, address: str, now: float) -> bool:
-        """Count a review in the current window; return False if there were too many already."""
+    def _count_review(self, address: str, now: float) -> bool:
+        """Count a review in the current window; return False if the window has its maximum of reviews already."""
         if now >= self._window_ends:
             self._reviews.clear()
             self._window_ends = now + WINDOW_SECONDS

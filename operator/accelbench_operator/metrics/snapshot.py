@@ -15,7 +15,7 @@ class QueueHealth:
     depth: int
     """Keys that are due and wait for a worker."""
     oldest_seconds: float
-    """Age of the oldest of them; 0.0 with none."""
+    """Seconds for which the oldest of these keys has been due; 0.0 if there are none."""
     loop_lag_seconds: float
     """How late the event loop last woke from a timer."""
     reconciled_total: int
@@ -45,7 +45,7 @@ class Snapshot:
     leading: bool
     """Only the leader exports results; every replica exports its health."""
     results: tuple[Summary, ...]
-    """The latest result of each (namespace, series, case); the newest of these if there are more than `limit`."""
+    """The latest result of each (namespace, series, case); at most `limit`: the newest of each namespace."""
     runs: Mapping[tuple[str, str], int]
     """Runs by (namespace, phase): Queued, Running, Suspended, Succeeded, ..."""
     stored_objects: Mapping[str, int]
