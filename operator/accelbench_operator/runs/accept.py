@@ -24,9 +24,12 @@ from accelbench.problem import Problem
 from accelbench_operator.runs.job import SCRIPT_DIRECTORY, WORK_DIRECTORY, memory_limit, pod_deadline_seconds, script_of
 
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+"""Beginning of the annotations that choose a container's AppArmor profile."""
 DEFAULT_POLICY = RunPolicy()
 _RETENTION_FIELDS = ("ttlSecondsAfterFinished", "failedJobsHistoryLimit", "failedJobsHistorySeconds")
+"""Fields of `spec.runPolicy` that `RunRetention` reads."""
 RUNNER_DIRECTORIES = (posixpath.dirname(labels.CASE_FILE), WORK_DIRECTORY, SCRIPT_DIRECTORY)
+"""Directories that the runner uses, so that no volume of a run may be mounted inside them."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class RunRetention:
-    """Define what stays of a run after its end, and for how long."""
+    """Define how long a finished run and its failed Jobs are kept."""
 
     ttl: timedelta | None = None
     """Time from the run's end to its deletion; None if it is never deleted."""
@@ -81,8 +84,8 @@ class RunRetention:
 class Plan:
     """Hold an accepted run.
 
-    The run is kept as JSON and parsed at each access, and a case is made from it at each access. As objects they would
-    take many times the memory, and make each garbage collection, which blocks the event loop, several times longer.
+    The run is kept as JSON, and its cases are planned at each access. As objects, they would take many times the
+    memory, and each garbage collection would block the event loop several times longer.
     """
 
     metadata: ObjectMeta
@@ -132,7 +135,7 @@ class Plan:
         return self._case(with_target(self.run, self.profile.target), self.names.index(name))
 
     def _case(self, run: BenchmarkRun, index: int) -> Case:
-        """Return the case with that index; `run` has its compile targets."""
+        """Return the case with that index; `run` must have its compile targets already."""
         return plan_case(run, index, self.profile.platform, self.profile.price_per_hour)
 
     @property
@@ -166,7 +169,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """Stand for the plan of a run that has finished: the plans of thousands of them would fill the memory."""
+    """Replace the plan of a finished run, because the plans of thousands of runs would fill the memory."""
 
     retention: RunRetention = RunRetention()
 
@@ -236,7 +239,7 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
 
 
 def _without_namespaces(runner: UsedRunner) -> UsedRunner:
-    """Return the runner for the run's status, whose readers need not learn the names of other tenants' namespaces."""
+    """Remove the namespaces from the runner's profile: readers of a run's status need not know other tenants' names."""
     return runner.model_copy(update={"profile": runner.profile.model_copy(update={"namespaces": ()})})
 
 

@@ -25,7 +25,7 @@ class Collect:
 
     attempt: Attempt
     retries: frozenset[RetryLimit]
-    """Limits that allow another attempt. If none follows, even an incomplete result is stored."""
+    """Retry limits that are not reached yet. If no attempt can follow, even an incomplete result is stored."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ReadEvents:
 
 @dataclass(frozen=True)
 class ReadPods:
-    """Read whether pods still exist that no watch reports, and how they are."""
+    """Read pods that no watch reports: whether they still exist, and their state."""
 
     pods: tuple[ObservedPod, ...]
 

@@ -1,8 +1,8 @@
-"""Decide whether an object that exists is the one that this operator would create, so that it may be adopted.
+"""Decide whether an existing object is as this operator would create it, so that the operator may adopt it.
 
-After a request without an answer, or a restart, an object may exist that this operator has created and does not know.
-Its name, labels, annotations and owner prove nothing: whoever may create such objects can copy them. So its spec is
-compared with a preview: what the API server would store now (ADR 61).
+After a request without an answer, or after a restart, the operator does not know which objects it has created. An
+object's name, labels, annotations and owner prove nothing: anyone who may create such objects can copy them. So its
+spec is compared with a preview: what the API server would store now (ADR 61).
 """
 
 import copy
@@ -22,7 +22,7 @@ GENERATED_LABELS = (
 
 
 async def is_as_created(cluster: Cluster, kind: Kind, body: Manifest, existing: Manifest) -> bool:
-    """Return True if creating `body` now would give an object with the spec of the existing one."""
+    """Return True if `existing` has the spec that the API server would store for `body` now."""
     try:
         preview = await cluster.preview(kind, body)
     except (ForbiddenError, InvalidError):

@@ -1,9 +1,9 @@
 """Carry out the actions of a run. Each can be repeated: the process may be killed before and after each request.
 
-Before a Job is created and before an attempt fails, the API server is asked whether the case has a result. Before a Job
-is deleted, it is asked too, unless this process has stored the result itself. A Job counts as the attempt's only if
-this operator has created it, which its UID shows, or if it is as this operator would create it (`adoption`). A pod
-counts only if its controller is that Job, by UID. Each deletion names the UID of the object.
+Before a Job is created and before an attempt fails, this module asks the API server whether the case has a result. It
+also asks before a Job is deleted, unless this process has stored the result itself. A Job belongs to the attempt only
+if this operator has created it, which its UID shows, or if it is as this operator would create it (`adoption`). A pod
+belongs to the attempt only if its controller is that Job, by UID. Each deletion names the UID of the object.
 """
 
 import asyncio
@@ -185,8 +185,8 @@ class Applier:
     async def _adopt_job(self, job: Manifest, run_uid: str) -> Manifest | None:
         """Return the existing Job with the name of `job`; None if it is gone.
 
-        Raise ForeignObjectError if somebody else created it. If it names this run as its owner nevertheless, delete it
-        first, so that a later step can create `job`.
+        If somebody else created the existing Job, raise ForeignObjectError. If that Job names this run as its owner,
+        delete it first, so that a later step can create `job`.
         """
         namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
         existing = await self._cluster.get_job(namespace, name)
@@ -265,16 +265,16 @@ class Applier:
         return pod if store_was_current else None
 
     async def _examine_case(self, attempt: Attempt, plan: Plan, observed: Observed) -> AttemptFailure | None:
-        """Return a failure if the attempt's Job or a pod of it is not of the case that the operator gave out.
+        """Return a failure if the attempt's Job or one of its pods runs another case than the operator wrote.
 
-        Otherwise the documents differ in nothing that counts, or the store was outdated: correct it and return None.
+        Otherwise remember their case documents as accepted, update the store, and return None.
         """
         template = self._pod_template(attempt, plan)
         job = await self._get_own_job(attempt, plan, observed)
         pods = await self._list_own_pods(attempt, plan, observed)
-        found = [(f"Job {attempt.job}", job["spec"]["template"])] if job else []
-        found += [(f"pod {pod['metadata']['name']}", pod) for pod in pods]
-        for name, body in found:
+        examined = [(f"Job {attempt.job}", job["spec"]["template"])] if job else []
+        examined += [(f"pod {pod['metadata']['name']}", pod) for pod in pods]
+        for name, body in examined:
             changes = find_changes(template, body)
             if changes:
                 return case_changed(name, changes)
@@ -283,7 +283,7 @@ class Applier:
         else:
             self._store.remove(JOB.name, (plan.metadata.namespace, attempt.job))
         self._keep_pods(pods, attempt, plan, observed)
-        documents = [document_of(template), *(document_of(body) for _, body in found)]
+        documents = [document_of(template), *(document_of(body) for _, body in examined)]
         self.memory(plan.metadata.uid).documents[attempt.job] = frozenset(map(digest_document, documents))
         return None
 
@@ -299,7 +299,7 @@ class Applier:
         return job if job and job["metadata"]["uid"] == observed.job_uid(attempt) else None
 
     async def _load_pods(self, attempt: Attempt, plan: Plan, observed: Observed) -> list[ObservedPod]:
-        """Read the pods that the attempt's own Job controls, have the store hold them, and return them."""
+        """Read the pods of the attempt's own Job, keep them as `_keep_pods` does, and return them."""
         return self._keep_pods(await self._list_own_pods(attempt, plan, observed), attempt, plan, observed)
 
     async def _list_own_pods(self, attempt: Attempt, plan: Plan, observed: Observed) -> list[Manifest]:
@@ -307,9 +307,9 @@ class Applier:
         own_uid = observed.job_uid(attempt)
         bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
         pods = [body for body in bodies if own_uid and controller_uid(body, JOB) == own_uid]
-        listed = {body["metadata"]["uid"] for body in pods}
+        listed_uids = {body["metadata"]["uid"] for body in pods}
         for pod in observed.pods_of(attempt):
-            if pod.key.uid not in listed:  # somebody may have taken the Job's own label off
+            if pod.key.uid not in listed_uids:  # somebody may have removed the label with the Job's name
                 body = await self._cluster.get_pod(pod.key.namespace, pod.key.name, pod.key.uid)
                 if body is not None:
                     pods.append(body)
@@ -332,9 +332,9 @@ class Applier:
             if watched <= (body["metadata"].get("labels") or {}).items():
                 self._store.put(pod, fresh=True)
             else:
-                # The watch may not have reported yet that it does not select the pod any more.
+                # The watch no longer selects the pod, but may not have reported that yet.
                 self._remove_pod(pod)
-                memory.keep_unseen_pod(pod, self._clock())
+                memory.keep_unwatched_pod(pod, self._clock())
             pods.append(pod)
         return pods
 
@@ -352,7 +352,7 @@ class Applier:
             if body is None:
                 memory.forget_pod(pod.key.uid)
             else:
-                memory.keep_unseen_pod(observe_pod(body), self._clock())
+                memory.keep_unwatched_pod(observe_pod(body), self._clock())
 
     async def _store_outcome(self, action: Collect, plan: Plan, pod: ObservedPod) -> None:
         """Read the pod's log, then store its result or note the failure."""
@@ -371,8 +371,8 @@ class Applier:
                 # In a thread: inflating and reading documents would block the event loop.
                 outcome = await asyncio.to_thread(outcome_of, log)
                 if isinstance(outcome, Result) and outcome.complete and current is None:
-                    # The log was read by the pod's name, and the pod is gone: another one may have written it, and
-                    # nothing shows any more what this one ran.
+                    # The pod is gone. Its log was read by name, so another pod of that name may have written it, and
+                    # nothing shows any more which case this pod ran.
                     outcome = outcome_of(None)
                 body = _result_body(outcome, plan, pod) if isinstance(outcome, Result) else None
             except Exception as error:
@@ -386,7 +386,7 @@ class Applier:
             await self._note_failure(plan, attempt.case, attempt.job, outcome)
 
     async def _read_pod(self, pod: ObservedPod, attempt: Attempt, plan: Plan) -> Manifest | AttemptFailure | None:
-        """Read the pod that has ended; return a failure if it is not of the case that the operator gave out.
+        """Read the pod that has ended; return a failure if it ran another case than the operator wrote.
 
         None means that the pod is gone.
         """
@@ -476,7 +476,7 @@ class Applier:
 
     @contextmanager
     def _record_obstacle(self, wait: Wait, plan: Plan, job: str) -> Iterator[None]:
-        """Record an error of the `with` block as an obstacle in this wait of the Job; after a success, forget it."""
+        """Record an error of the `with` block as the Job's obstacle in this wait; after a success, clear it."""
         run_uid = plan.metadata.uid
         try:
             yield
@@ -537,7 +537,7 @@ class Applier:
 
 
 def _observe_own_pod(body: Manifest, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod:
-    """Reduce a pod of the attempt to what decisions need."""
+    """Reduce a pod of the attempt to the fields that decisions need."""
     # Anybody can change labels and owners, so the run, the case and the Job come from the attempt.
     job_uid = observed.job_uid(attempt) or ""
     return replace(observe_pod(body), owner=plan.metadata.uid, case=attempt.case, job=attempt.job, job_uid=job_uid)

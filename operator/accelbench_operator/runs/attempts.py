@@ -34,7 +34,7 @@ class Observed:
     results: Mapping[str, Summary] = field(default_factory=dict)
     """Results by case."""
     failures: Mapping[str, AttemptFailure] = field(default_factory=dict)
-    """Failures of attempts by the name of their Job; noted only after the API server had no result of the case."""
+    """Failures of attempts by the name of their Job. The API server was asked first, and had no result of the case."""
     obstacles: Mapping[str, Obstacle] = field(default_factory=dict)
     """The latest obstacle of each attempt, by the name of its Job."""
     queues: Mapping[str, QueueReport] = field(default_factory=dict)
@@ -44,17 +44,16 @@ class Observed:
     own_jobs: Mapping[str, str] = field(default_factory=dict)
     """UIDs of the Jobs that this process created or compared with what it would create, by name."""
     documents: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Digests of the documents of the case that each Job in flight is for, by the Job's name."""
-
+    """Digests of the case documents that a Job in flight and its pods may have, by the Job's name."""
     next_reads: Mapping[str, datetime | None] = field(default_factory=dict)
-    """The pods that no watch reports and that may still run, by UID: when to read each again; None for now."""
+    """When to read a pod again that no watch reports and that may still run, by the pod's UID; None means now."""
 
     def job_uid(self, attempt: Attempt) -> str | None:
         """Return the UID of the attempt's own Job; None if no Job is known to be its own."""
         return attempt.job_uid or self.own_jobs.get(attempt.job)
 
     def job(self, attempt: Attempt) -> ObservedJob | None:
-        """Return the Job that this operator created for the attempt, and not another Job with its name and labels."""
+        """Return the Job that this operator created for the attempt; None if there is none, or another of that name."""
         job = self.jobs.get(attempt.job)
         return job if job and job.key.uid == self.job_uid(attempt) else None
 
@@ -71,8 +70,10 @@ class Observed:
         """Return True if the attempt's Job or one of its pods has another case document than the operator wrote."""
         expected = self.documents.get(attempt.job)
         job = self.job(attempt)
-        found = {each.document for each in (*self.pods_of(attempt), *((job,) if job else ()))}
-        return expected is not None and not found <= expected
+        documents = {pod.document for pod in self.pods_of(attempt)}
+        if job is not None:
+            documents.add(job.document)
+        return expected is not None and not documents <= expected
 
     def has_only_ended_pods(self, job: ObservedJob) -> bool:
         """Return True if the Job has at least one pod, all of them have ended, and no further pod will follow."""
@@ -210,20 +211,22 @@ def _waiting_state(
     return AttemptState(phase, deadline, suspected_failure=suspected, pending_reason=pending, events_to_read=events)
 
 
-def unseen_pods(attempts: Iterable[Attempt], plan: Plan, observed: Observed) -> list[ObservedPod]:
+def unwatched_pods(attempts: Iterable[Attempt], plan: Plan, observed: Observed) -> list[ObservedPod]:
     """Return the pods of unfinished attempts that have not ended, and that no watch reports."""
     candidates = [
         pod
         for pod in itertools.chain.from_iterable(observed.pods.values())
         if pod.key.uid in observed.next_reads and not pod.is_over
     ]
-    unfinished = [attempt for attempt in attempts if not attempt.finished] if candidates else []
+    if not candidates:
+        return []
+    unfinished = [attempt for attempt in attempts if not attempt.finished]
     return [pod for pod in candidates if any(_is_of_attempt(pod, attempt, plan, observed) for attempt in unfinished)]
 
 
 def _is_of_attempt(pod: ObservedPod, attempt: Attempt, plan: Plan, observed: Observed) -> bool:
     """Return True if the pod belongs to the Job of this attempt, or of an earlier attempt at the same case."""
-    # Labels are not compared: anybody can set them, and a pod of the attempt delays the next attempt.
+    # Labels are not compared, because users can change them: a pod whose label was removed still uses its device.
     metadata = plan.metadata
     numbers = range(1, attempt.number + 1)
     names = (attempt_name(metadata.name, metadata.uid, attempt.case, number) for number in numbers)

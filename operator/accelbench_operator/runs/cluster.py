@@ -1,4 +1,4 @@
-"""Make the requests of runs to the API server: each method is one request, and no write is sent without the Lease."""
+"""Send the requests that runs need to the API server; send no write unless this replica leads."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +32,7 @@ is among them."""
 READ_KINDS: frozenset[DocumentKind] = frozenset({"checkpoint", "result"})
 """Documents that the operator reads from a log; those of launches are for people."""
 MAXIMUM_DOCUMENTS = 128
-"""The newest documents of a log that are verified: twice the checkpoints of the longest case."""
+"""Maximum number of documents of a log that are verified, the newest: twice the checkpoints of the longest case."""
 NO_LOG = (
     b"failed to try resolving symlinks in path ",
     b"failed to open log file ",
@@ -46,7 +46,7 @@ class NoLogError(ApiError):
 
 
 class Cluster:
-    """Make requests. `get_...` returns None for a missing object; writes raise NotLeadingError without the Lease."""
+    """Send requests. `get_...` returns None for a missing object; writes raise NotLeadingError without the Lease."""
 
     def __init__(self, api: KubernetesApi, leading: Callable[[], bool]) -> None:
         self._api = api
@@ -111,7 +111,7 @@ class Cluster:
 
     async def get_pod(self, namespace: str, name: str, uid: str) -> Manifest | None:
         """Return the pod with that name and UID; None if it does not exist."""
-        # A list of one: the operator may list pods, and a label may have been taken off this one.
+        # Select by name: the operator may only list pods, and a user may have removed the labels of this pod.
         query = {"fieldSelector": f"metadata.name={name}"}
         pods: list[Manifest] = (await self._api.get(POD.path(namespace), query))["items"]
         return next((pod for pod in pods if pod["metadata"]["uid"] == uid), None)

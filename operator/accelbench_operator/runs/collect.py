@@ -58,7 +58,7 @@ def read_outcome(
 
 
 def _note_on_other_containers(pod: ObservedPod) -> str:
-    """Return a note that other containers were added to the runner's pod, which may disturb the measurement."""
+    """Return a note on the other containers of the runner's pod, which may have disturbed the measurement."""
     states = [f"container {failed}" for failed in pod.failed_containers]
     if pod.still_running:
         states.append(f"{explain_still_running(pod)} in the pod although the runner has ended")
@@ -151,7 +151,7 @@ def _attempt(case: Case) -> tuple[str, str, int]:
 def _result_of_kill(
     case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str
 ) -> Result | None:
-    """Return the last checkpoint with the failure of the variant that was killed; None if none was killed."""
+    """Return the last checkpoint with the failure of the variant that was killed; None if no variant was killed."""
     if pod.reason == OUT_OF_MEMORY:
         reason = FailureReason.OUT_OF_MEMORY
         message = "the container was killed at its memory limit: raise it, or use a smaller case"
@@ -170,7 +170,7 @@ def _ran_overtime(pod: ObservedPod, case: Case) -> bool:
     """Return True if the runner used all its time, so that it ended itself or the kubelet ended its pod."""
     if pod.started_at is None or pod.ended_at is None:
         return False
-    # The same node's clock has given both times.
+    # Both times are from the clock of the same node.
     limit = timedelta(seconds=case.measurement.runner_limit_seconds)
     return pod.pod_reason == DEADLINE_EXCEEDED or pod.ended_at - pod.started_at >= limit
 

@@ -36,7 +36,7 @@ from accelbench_operator.runs.attempts import (
     Observed,
     find_ending_pod,
     state_of,
-    unseen_pods,
+    unwatched_pods,
 )
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, explain_still_running
@@ -51,7 +51,7 @@ from accelbench_operator.runs.status import (
 from accelbench_operator.runs.waits import BETWEEN_CASES, Wait, retry_delay
 
 BUSY = frozenset({AttemptPhase.RUNNING, AttemptPhase.OVER})
-"""Phases of an attempt that make its run Running; the result of one that is over is being read."""
+"""Phases of an attempt that make its run Running; while an attempt is OVER, its result is being read."""
 
 NO_JOB = {"job": "", "job_uid": None, "pod": None, "node": None, "image": None}
 """Fields of an attempt that has no Job."""
@@ -125,7 +125,8 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
     running_cases = frozenset(
         case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.failure is None
     )
-    pods = [pod for pod in (observed.pod(attempt) for attempt in in_flight) if pod is not None]
+    pods_or_none = [observed.pod(attempt) for attempt in in_flight]
+    pods = [pod for pod in pods_or_none if pod is not None]
     # A run is active while the container of a case runs.
     if running_cases:
         running_pods = [pod for pod in pods if pod.case in running_cases]
@@ -191,9 +192,9 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
     status = situation.status if is_active else _stop_active_time(situation.status, situation.pods, now)
     actions = _actions(plan, situation.recorded_attempts, attempts, observed, states, stop, now)
     deletions, next_deletion = _unneeded_jobs(attempts, observed, plan.retention, now)
-    unseen = unseen_pods(attempts, plan, observed)
-    next_reads = [observed.next_reads[pod.key.uid] or now for pod in unseen]
-    due_pods = tuple(pod for pod, read_at in zip(unseen, next_reads, strict=True) if read_at <= now)
+    unwatched = unwatched_pods(attempts, plan, observed)
+    next_reads = [observed.next_reads[pod.key.uid] or now for pod in unwatched]
+    due_pods = tuple(pod for pod, read_at in zip(unwatched, next_reads, strict=True) if read_at <= now)
     reads = (ReadPods(due_pods),) if due_pods else ()
     events_to_read = [state.events_to_read for state in states.values() if state.events_to_read]
     # Events that are to be read now are among the actions.

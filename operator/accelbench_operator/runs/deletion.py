@@ -1,4 +1,4 @@
-"""Explain what holds the deletion of a run. This operator sets no finalizers, so it is never the operator itself."""
+"""Explain what delays the deletion of a run. This operator sets no finalizers, so it never delays one itself."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from accelbench_operator.engine.kinds import Manifest
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.observed import explain_still_running
 
-OF_THE_CLUSTER = frozenset({"foregroundDeletion", "orphan"})
+GARBAGE_COLLECTOR_FINALIZERS = frozenset({"foregroundDeletion", "orphan"})
 """Finalizers that Kubernetes' garbage collector sets and removes."""
 USUAL_TIME = timedelta(minutes=1)
-"""Time after which a deletion counts as held; a pod has half of it to end."""
+"""Time after which a deletion counts as delayed: twice the grace period that a pod has by default."""
 LONGEST_PAUSE = timedelta(minutes=30)
 """Maximum time between two checks of a deletion; the Events of the checks before last for an hour."""
 MAXIMUM_HOLDERS = 3
@@ -34,26 +34,27 @@ class Deletion:
         return cls(since, tuple(metadata.get("finalizers") or ()))
 
     def next_check(self, now: datetime) -> timedelta:
-        """Return the time until the next check of what holds the deletion; it grows with the time that has passed."""
+        """Return the time until the next check of what delays the deletion; it grows with the time that has passed."""
         passed = now - self.since
         return min(max(USUAL_TIME - passed, passed, timedelta(seconds=1)), LONGEST_PAUSE)
 
     def explain(self, observed: Observed, refusals: Mapping[str, str], now: datetime) -> str:
-        """Return what holds the deletion, and what to do; empty if nothing does, or not for long.
+        """Return what delays the deletion, and what to do; empty if nothing does, or not for long.
 
-        `refusals` has the API server's message for each Job that it does not let the operator delete.
+        `refusals` has, by the Job's name, the API server's message if it does not let the operator delete the Job.
         """
         holders = tuple(self._holders(observed, refusals))
-        if not holders or (not refusals and now - self.since < USUAL_TIME):
+        is_recent = now - self.since < USUAL_TIME
+        if not holders or (is_recent and not refusals):
             return ""
         named = "; ".join(holders[:MAXIMUM_HOLDERS])
         more = f"; and {len(holders) - MAXIMUM_HOLDERS} more" if len(holders) > MAXIMUM_HOLDERS else ""
         return f"The deletion of this run waits for: {named}{more}"
 
     def _holders(self, observed: Observed, refusals: Mapping[str, str]) -> Iterator[str]:
-        """Yield what holds the deletion, each with what to do."""
+        """Yield each object or finalizer that delays the deletion, with what to do."""
         for finalizer in self.finalizers:
-            if finalizer not in OF_THE_CLUSTER:
+            if finalizer not in GARBAGE_COLLECTOR_FINALIZERS:
                 yield f"finalizer {finalizer}, which another program has set: have that program remove it"
         for pods in observed.pods.values():
             for pod in pods:

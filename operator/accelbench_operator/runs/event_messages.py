@@ -15,7 +15,7 @@ from accelbench_operator.runs.namespace_cache import NamespaceCache
 from accelbench_operator.runs.observed import describe
 
 MAXIMUM_EVENTS = 20_000
-"""Events of a namespace that are read; a pod that restarts all the time makes a few an hour."""
+"""Maximum number of Events of a namespace that are read; a pod that restarts all the time has a few each hour."""
 
 
 class EventSummary(NamedTuple):

@@ -26,10 +26,10 @@ NODE_SHUTDOWN = {"Terminated", "NodeShutdown", "Shutdown"}
 NODE_GONE = {"TerminationByKubelet", "DeletionByTaintManager", "DeletionByPodGC"}
 """Reasons of the condition `DisruptionTarget` if the node shuts down, got a taint or is gone."""
 NEVER_STARTS = re.compile("exec format error|executable file not found|no such file or directory|permission denied")
-"""Messages of container runtimes about an image that starts on no node of its kind."""
+"""Messages of container runtimes about an image that cannot start on any node of that kind."""
 
 OVER_ITS_STORAGE = re.compile(r"^Container (?P<name>\S+) exceeded its local ephemeral storage")
-"""Message of a kubelet about a pod that it evicts."""
+"""Message of a kubelet about the eviction of a pod."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def result_refused(message: str) -> AttemptFailure:
     return _failure(AttemptReason.RESULT_REFUSED, message)
 
 
-def _is_by_added_container(pod: ObservedPod) -> bool:
+def _added_container_exceeded_storage(pod: ObservedPod) -> bool:
     """Return True if the kubelet ended the pod because a container other than the runner's exceeded its storage."""
     blamed = OVER_ITS_STORAGE.search(pod.pod_message)
     return blamed is not None and blamed["name"] != CONTAINER
@@ -151,7 +151,7 @@ def _removal_reason(pod: ObservedPod) -> AttemptReason | None:
     """Return why the cluster ended a pod, as the reason of a failed attempt; None if it did not."""
     if pod.pod_reason == "Evicted":
         # A kubelet evicts a pod that exceeds a storage limit of its own, or any pod if its node is low on a resource.
-        if _is_by_added_container(pod):
+        if _added_container_exceeded_storage(pod):
             return AttemptReason.ADDED_CONTAINER_FAILED
         is_own_limit = "exceed" in pod.pod_message
         return AttemptReason.STORAGE_LIMIT_EXCEEDED if is_own_limit else AttemptReason.NODE_PRESSURE

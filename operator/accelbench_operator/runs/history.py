@@ -1,8 +1,8 @@
-"""Limit how many finished runs stay that were created with the same `generateName`, by a schedule or in CI.
+"""Limit how many finished runs with the same `generateName` are kept, such as those of a schedule or of CI.
 
-A run with a name of its own always stays: a tool that still has it in Git would create it again, and the operator would
-measure it again. So does a run that somebody applied, or that is marked to be kept. Results stay, as after any deletion
-of a run.
+A run whose name was not generated is always kept: a tool that still has it in Git would create it again, and the
+operator would measure it again. Runs that a tool has applied, or that are marked to be kept, are always kept too. The
+results of a deleted run are treated as after any other deletion.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ KEPT = (
     ("helm.sh/resource-policy", ("keep",)),
     ("kustomize.toolkit.fluxcd.io/prune", ("disabled",)),
 )
-"""Annotations and labels, with the values among which at least one says that a tool must not delete the object."""
+"""Annotations and labels with the values that forbid tools to delete the object."""
 
 
 class _Group(NamedTuple):
@@ -48,13 +48,13 @@ class _FinishedRun(NamedTuple):
 
     group: _Group
     created: str
-    """Time of the creation, by the API server's clock; such texts have the order of their times."""
+    """Time of the creation, by the API server's clock; sorting these texts sorts them by time."""
     version: str
     """Resource version in which the run had finished."""
 
 
 class RunHistory:
-    """Remember the finished runs with a `generateName`, and find those to delete."""
+    """Remember the finished runs with a `generateName`, and find the runs to delete."""
 
     def __init__(self, limit: int) -> None:
         """Create an empty history.
@@ -69,7 +69,8 @@ class RunHistory:
     def record(self, key: Key, run: Manifest) -> None:
         """Remember the run if it has finished and the limit applies to it; otherwise forget it."""
         metadata = run["metadata"]
-        if self._limit and has_finished(run) and _has_generated_name(metadata) and not _must_stay(metadata):
+        may_be_deleted = _has_generated_name(metadata) and not _must_stay(metadata)
+        if self._limit and has_finished(run) and may_be_deleted:
             group = _Group(key.namespace, metadata["generateName"], str(controller_of(run).get("uid", "")))
             self._runs[key] = _FinishedRun(group, metadata["creationTimestamp"], metadata["resourceVersion"])
         else:
@@ -82,7 +83,7 @@ class RunHistory:
     def version(self, key: Key) -> str | None:
         """Return the resource version in which the run had finished; None if the run is not remembered.
 
-        A deletion names it, so that it fails if somebody has changed the run since.
+        A deletion names this version, so that it fails if somebody has changed the run since.
         """
         run = self._runs.get(key)
         return run.version if run else None

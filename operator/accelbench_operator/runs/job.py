@@ -279,6 +279,7 @@ class NotServedError(ApiError):
     """Report that the cluster does not serve ResourceClaimTemplates, which the profile needs."""
 
     def __init__(self, profile: Profile, answer: str) -> None:
+        """Create the error; `answer` is the message of the API server."""
         super().__init__(
             404,
             f"profile {profile.name} claims a device of DeviceClass {profile.device_class}, but this cluster does not "

@@ -1,11 +1,11 @@
 """Remember runs between steps, so that not every step has to read its run from the API server.
 
-A version that this operator has read or written itself is confirmed: it was the latest at that time. The version of a
-watch event may be outdated. A status may be written on top of it, because the API server refuses a version that is not
-the latest. Other actions need a confirmed version.
+A version of a run is confirmed if this operator has read or written it itself: it was the latest at that time. The
+version in a watch event may be outdated. The operator may write a status on top of such a version, because the API
+server refuses the write if the version is not the latest. Other actions need a confirmed version.
 
-Users decide how many runs there are and how large each is. So both the runs and the events have a size that all of them
-together do not exceed: what was not needed for the longest time is dropped, and read again when it is needed.
+Users decide how many runs there are and how large each is, so the memory for runs and the memory for events are
+limited. Above a limit, the least recently used entries are dropped, and read again when they are needed.
 """
 
 from collections import OrderedDict
@@ -69,8 +69,8 @@ class KnownRun:
         return size
 
 
-class Recent(Generic[Value]):
-    """Hold values by UID up to a total size; drop those that were not put or used for the longest time."""
+class LruCache(Generic[Value]):
+    """Hold values by UID up to a total size; above it, drop the least recently used values."""
 
     def __init__(self, maximum_bytes: int) -> None:
         self._maximum_bytes = maximum_bytes
@@ -117,8 +117,8 @@ class KnownRuns:
     """Hold runs, their latest events and their confirmed versions, by UID."""
 
     def __init__(self) -> None:
-        self._runs: Recent[KnownRun] = Recent(MAXIMUM_RUN_BYTES)
-        self._events: Recent[bytes] = Recent(MAXIMUM_EVENT_BYTES)
+        self._runs: LruCache[KnownRun] = LruCache(MAXIMUM_RUN_BYTES)
+        self._events: LruCache[bytes] = LruCache(MAXIMUM_EVENT_BYTES)
         """The latest watch event of each run, as JSON, until a step of the run takes it."""
         self._versions: dict[str, list[str]] = {}
         """The latest resource versions of each run that this process has read or written itself, oldest first."""

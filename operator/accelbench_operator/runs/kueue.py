@@ -30,7 +30,7 @@ Manifest = Mapping[str, Any]
 
 
 class QueueAdvice(Enum):
-    """Define what to do about a message of Kueue that contains a text; the first that applies counts.
+    """Define remedies for messages of Kueue: a pattern, and the remedy. The first pattern that matches counts.
 
     {cluster_queue} stands for the ClusterQueue, {queue} for the LocalQueue.
     """
@@ -89,13 +89,13 @@ class QueueReport:
     """Describe why a Job was suspended when its Workload was read."""
 
     suspended_since: datetime | None
-    """As `ObservedJob.suspended_since`; the report does not apply to a later suspension."""
+    """`ObservedJob.suspended_since` of the suspension that the report is about."""
     read_at: datetime
     """When the Workload was read."""
     message: str
     """Sentence without its full stop."""
     in_queue: bool = True
-    """False if no queue will ever admit the Job; True if it may wait without limit."""
+    """False if no queue will ever admit the Job; True if a queue still may."""
 
 
 def next_read_time(since: datetime, report: QueueReport | None, deadline: datetime | None) -> datetime:
@@ -116,7 +116,7 @@ def next_read_time(since: datetime, report: QueueReport | None, deadline: dateti
 
 
 def explain_suspended(job: ObservedJob, report: QueueReport | None) -> str:
-    """Return a sentence with the reason why the Job is suspended, as far as it is known."""
+    """Return a sentence with the reason why the Job is suspended; without a report, name its queue only."""
     if report:
         return f"{report.message}."
     return f"Job {job.key.name} waits in {_queue_name(job)}."

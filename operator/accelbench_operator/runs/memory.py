@@ -10,7 +10,7 @@ from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.waits import REPORTED_TRIES, Wait
 
 MAXIMUM_PODS = 4
-"""Pods of a Job that are remembered; a Job has one, and perhaps another of an earlier admission."""
+"""Maximum number of pods of a Job to remember; a Job has one, and perhaps another of an earlier admission."""
 BETWEEN_READS = timedelta(seconds=15)
 """Time between two reads of a pod that no watch reports."""
 
@@ -47,7 +47,7 @@ class RunMemory:
     """Remember, mostly by Job name, what this process has learned about one run."""
 
     failures: dict[str, AttemptFailure] = field(default_factory=dict)
-    """Failures of attempts; noted only after the API server had no result of the case."""
+    """Failures of attempts. The API server was asked first, and had no result of the case."""
     queues: dict[str, QueueReport] = field(default_factory=dict)
     """Reasons why queues do not admit Jobs."""
     stored_results: set[str] = field(default_factory=set)
@@ -55,14 +55,14 @@ class RunMemory:
     own_jobs: dict[str, str] = field(default_factory=dict)
     """UIDs of the Jobs that this process created or compared with what it would create, by name."""
     documents: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Digests of the documents of the case that each Job in flight is for, by the Job's name. There are several if an
-    operator of another release wrote the same case in other words."""
+    """Digests of the case documents that a Job in flight and its pods may have, by the Job's name. There are several if
+    an operator of another release wrote the document of the same case differently."""
     pods: dict[str, ObservedPod] = field(default_factory=dict)
     """Pods of the run's Jobs that had not ended when they were last seen, by UID.
 
-    A watch selects by labels, so it reports a pod as deleted if somebody takes its labels off."""
+    A watch selects by labels, so it reports a pod as deleted if somebody removes its labels."""
     next_reads: dict[str, datetime] = field(default_factory=dict)
-    """When to read such a pod again, by UID."""
+    """When to read a pod again that no watch reports, by UID."""
     times_to_live: dict[str, int] = field(default_factory=dict)
     """Seconds of the `ttlSecondsAfterFinished` of Jobs that have one, by name; they outlive the Job."""
     deleted_jobs: set[str] = field(default_factory=set)
@@ -85,26 +85,29 @@ class RunMemory:
             obstacle = Obstacle(wait, now, 1, message)
         self._obstacles[job, wait] = obstacle
 
-    def with_unseen_pods(self, pods: Iterable[ObservedPod], job_uids: Iterable[str]) -> list[ObservedPod]:
-        """Return these pods, and those that were seen earlier and may still run; remember them.
+    def with_unwatched_pods(self, stored_pods: Iterable[ObservedPod], job_uids: Iterable[str]) -> list[ObservedPod]:
+        """Return the stored pods and the remembered pods that the store lacks; remember the pods that may still run.
 
-        `pods` are all that the store has of the run now, and `job_uids` the UIDs of the run's Jobs.
+        `stored_pods` are all pods of the run in the store, and `job_uids` the UIDs of the run's Jobs.
         """
         current = []
-        for seen in pods:
-            earlier = self.pods.get(seen.key.uid)
-            # Whatever becomes of its labels and owners: a pod stays the pod of its Job.
-            pod = _with_job_of(earlier, seen) if earlier else seen
+        for stored in stored_pods:
+            earlier = self.pods.get(stored.key.uid)
+            # A pod stays the pod of its Job, even if users change its labels or owners.
+            pod = _with_job_of(earlier, stored) if earlier else stored
             current.append(pod)
             self.next_reads.pop(pod.key.uid, None)
             if pod.is_over:
                 self.pods.pop(pod.key.uid, None)
-            elif earlier or (pod.job_uid in job_uids and self._has_room(pod.job_uid)):
+                continue
+            is_new = pod.job_uid in job_uids and self._has_room(pod.job_uid)
+            if earlier or is_new:
                 self.pods[pod.key.uid] = pod
-        seen_uids = {pod.key.uid for pod in current}
-        return [*current, *(pod for uid, pod in self.pods.items() if uid not in seen_uids)]
+        stored_uids = {pod.key.uid for pod in current}
+        unwatched_pods = [pod for uid, pod in self.pods.items() if uid not in stored_uids]
+        return [*current, *unwatched_pods]
 
-    def keep_unseen_pod(self, pod: ObservedPod, now: datetime) -> None:
+    def keep_unwatched_pod(self, pod: ObservedPod, now: datetime) -> None:
         """Remember a pod that was read, because no watch reports it."""
         earlier = self.pods.get(pod.key.uid)
         if earlier is None and not self._has_room(pod.job_uid):

@@ -28,7 +28,7 @@ def owned_by_runs(class_name: str) -> tuple[Owned, ...]:
 
 
 class _LatestResults(NamedTuple):
-    """Hold the latest results of cases, at most `maximum`, and the number of those that are left out."""
+    """Hold the latest results of cases, at most `maximum`, and the number of results that are left out."""
 
     maximum: int
     results: tuple[Summary, ...]
@@ -71,15 +71,15 @@ class RunObjects:
         memory = memory or RunMemory()
         stored_uids = {pod.key.uid for pod in stored_pods}
         pods: defaultdict[str, tuple[ObservedPod, ...]] = defaultdict(tuple)
-        for pod in memory.with_unseen_pods(stored_pods, {job.key.uid for job in jobs.values()}):
+        for pod in memory.with_unwatched_pods(stored_pods, {job.key.uid for job in jobs.values()}):
             pods[pod.job] += (pod,)
         return Observed(
-            jobs,
-            dict(pods),
-            results,
-            memory.failures,
-            memory.obstacles,
-            memory.queues,
+            jobs=jobs,
+            pods=dict(pods),
+            results=results,
+            failures=memory.failures,
+            obstacles=memory.obstacles,
+            queues=memory.queues,
             removals=removals,
             own_jobs=memory.own_jobs,
             documents=memory.documents,
@@ -113,7 +113,7 @@ class RunObjects:
         return (stored for stored in self.store.all(RESULT.name) if isinstance(stored, Summary))
 
     def latest(self, maximum: int) -> tuple[tuple[Summary, ...], int]:
-        """Return the latest result of each case, at most `maximum` in total, and the number of those left out.
+        """Return the latest result of each case, at most `maximum` in total, and how many are left out.
 
         Until a result changes, the tuple is the same object.
         """
@@ -147,10 +147,10 @@ class RunObjects:
             self._removals.pop(name_of(changed), None)
         elif isinstance(changed, ObservedPod):
             job = self.store.get(JOB.name, (changed.key.namespace, changed.job))
-            # The pod may be that of an earlier Job with the same name.
+            # The pod may belong to an earlier Job with the same name.
             if not isinstance(job, ObservedJob) or job.key.uid != changed.job_uid:
                 return
-            # Keep the reason of a pod that is gone: it explains the failure of its Job.
+            # Keep the reason why the cluster removed a pod: it explains the failure of the pod's Job.
             removal = removal_of(changed) if after is None else None
             if removal is not None:
                 self._removals[name_of(job)] = removal

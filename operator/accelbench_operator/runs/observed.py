@@ -18,13 +18,13 @@ from accelbench_operator.runs.pod_template import CONTAINER
 from accelbench_operator.runs.same_case import digest_document, document_of
 
 MAXIMUM_TEXT = 1024
-"""Maximum number of characters of a text that is stored of an object, such as the message of a condition."""
+"""Maximum number of characters of a stored text, such as the message of a condition."""
 MAXIMUM_CONTAINERS = 8
 """Maximum number of other containers of a pod that are stored."""
 MAXIMUM_END = 128
 """Maximum number of characters about another container that failed."""
 MAXIMUM_TERMINATION_MESSAGE = 4096
-"""As kubelets shorten a container's termination message."""
+"""Maximum number of characters of a termination message, as kubelets limit it."""
 PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
 """Reasons of a container that waits although nothing is wrong."""
 TRACKED = "batch.kubernetes.io/job-tracking"
@@ -58,7 +58,7 @@ class ObservedJob:
     time_to_live: int | None = None
     """Its `ttlSecondsAfterFinished`, which only an admission webhook or policy sets."""
     document: str = ""
-    """Digest of the case document for its pods, which whoever may patch a suspended Job can change."""
+    """Digest of the case document in its pod template, which users can change while the Job is suspended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ObservedPod:
 
     key: Key
     owner: str
-    """UID of its run, as its label says."""
+    """UID of its run, from its label."""
     case: str
     job: str
     """Name of the Job that controls it; empty if no Job does."""
@@ -91,7 +91,7 @@ class ObservedPod:
     pod_reason: str = ""
     """Reason of the pod itself: `DeadlineExceeded`, `Evicted`, `OutOfcpu`."""
     pod_message: str = ""
-    """The kubelet's message for it."""
+    """The kubelet's message on `pod_reason`."""
     node: str = ""
     image: str = ""
     """Image of the runner's container: by digest once the kubelet reports it, else as in the spec."""
@@ -101,13 +101,13 @@ class ObservedPod:
     """Name and state of the init container that the runner's container waits for; empty if none explains the wait.
     Admission webhooks add init containers."""
     job_uid: str = ""
-    """UID of that Job. Another Job may have had the same name."""
+    """UID of the Job that controls it. Another Job may have had the same name."""
     scheduled_at: datetime | None = None
     """Time at which the scheduler found a node for it, by the scheduler's clock; None before."""
     still_running: tuple[str, ...] = ()
     """Other containers that have not ended. Admission webhooks add them, and the pod lasts as long as they do."""
     failed_containers: tuple[str, ...] = ()
-    """Name and end of other containers that failed. They may fail without the runner, and say nothing of it."""
+    """Name and end of each other container that failed; the runner may have succeeded nevertheless."""
     is_untracked: bool = False
     """True if the pod is being deleted and its Job does not track it any more: unless the Job ends, another pod
     replaces this one."""
@@ -161,7 +161,7 @@ def observe_job(body: Manifest) -> ObservedJob | None:
         return None
     metadata, status = body["metadata"], body.get("status") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
-    true_conditions = {kind: entry for kind, entry in conditions.items() if entry.get("status") == "True"}
+    true_conditions = {name: entry for name, entry in conditions.items() if entry.get("status") == "True"}
     spec_suspends = bool((body.get("spec") or {}).get("suspend"))
     end = true_conditions.get("Complete") or true_conditions.get("Failed") or {}
     return ObservedJob(
@@ -182,7 +182,7 @@ def observe_job(body: Manifest) -> ObservedJob | None:
 
 
 def _suspended_since(metadata: Manifest, condition: Manifest, *, spec_suspends: bool) -> datetime | None:
-    """Return since when a Job is suspended; None if it is not, or if its `Suspended` condition is outdated."""
+    """Return when a Job was suspended; None if it is not, or if its `Suspended` condition is outdated."""
     changed_at = parse_time(condition.get("lastTransitionTime"))
     if condition.get("status") == "True":
         return changed_at
@@ -202,6 +202,8 @@ def observe_pod(body: Manifest) -> ObservedPod:
     disruption = conditions.get("DisruptionTarget") or {}
     scheduling = conditions.get("PodScheduled") or {}
     job_uid = controller_uid(body, JOB)
+    is_being_deleted = "deletionTimestamp" in metadata
+    is_tracked = TRACKED in (metadata.get("finalizers") or ())
     if scheduling.get("status") == "False":
         # The scheduler's message explains the wait.
         waiting = scheduling
@@ -232,7 +234,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
         still_running=_still_running(status),
         failed_containers=_failed_containers(status),
         # A pod that is being deleted and that its Job does not track is replaced by another, unless the Job has ended.
-        is_untracked="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
+        is_untracked=is_being_deleted and not is_tracked,
         document=digest_document(document_of(body)),
     )
 
@@ -268,7 +270,7 @@ def _failed_containers(status: Manifest) -> tuple[str, ...]:
 
 
 def _describe_end(name: str, terminated: Manifest) -> str:
-    """Return the name and the end of a container that failed; empty if it did not."""
+    """Return the name and the end of a container that failed; empty if it did not fail."""
     exit_code = terminated.get("exitCode")
     return _text(f"{name} failed with exit code {exit_code} ({describe(terminated)})", MAXIMUM_END) if exit_code else ""
 

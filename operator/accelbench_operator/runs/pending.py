@@ -153,6 +153,18 @@ class Advice(Enum):
         self.remedy = remedy
 
 
+_ADVICE_ON_REFUSALS = (
+    Advice.QUOTA,
+    Advice.LIMIT_RANGE,
+    Advice.PRIORITY,
+    Advice.TERMINATING,
+    Advice.WEBHOOK,
+    Advice.NAMESPACE,
+    Advice.POLICY,
+)
+"""Advice on refusals by the API server, the most specific first."""
+
+
 def explain_refused(message: str) -> str:
     """Explain why the API server refuses the Job."""
     return _sentence(Cause.JOB_REFUSED, advice=_advice_on_refusal(message), cluster_message=message)
@@ -177,13 +189,14 @@ def explain_pending(
             cause, advice=_advice_on_refusal(event_message), job=job.key.name, cluster_message=event_message
         )
     if pod.init_state:
-        return _sentence(Cause.INIT_CONTAINER, cluster_message=_without_pauses(pod.init_state))
+        return _sentence(Cause.INIT_CONTAINER, cluster_message=_without_back_off(pod.init_state))
     return _explain_pod(pod, profile, script, event_message)
 
 
 def gives_no_reason(pod: ObservedPod) -> bool:
     """Return True if the pod's status does not explain why the pod waits."""
-    return not pod.init_state and (not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS)
+    reason, _, _ = pod.waiting.partition(": ")
+    return not pod.init_state and (not reason or reason in PREPARING_REASONS)
 
 
 def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, event_message: str) -> str:
@@ -197,14 +210,14 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None
     if reason == "SchedulingGated":
         return _sentence(Cause.GATED, pod=pod.key.name, cluster_message=message)
     if reason in IMAGE_REASONS:
-        return _sentence(Cause.IMAGE, profile=profile, cluster_message=_without_pauses(pod.waiting))
+        return _sentence(Cause.IMAGE, profile=profile, cluster_message=_without_back_off(pod.waiting))
     if reason in CONFIGURATION_REASONS:
         return _sentence(Cause.CONTAINER, advice=_advice_on_missing_object(message), cluster_message=pod.waiting)
     return _sentence(Cause.OTHER, pod=pod.key.name, cluster_message=pod.waiting)
 
 
-def _without_pauses(message: str) -> str:
-    """Remove what the kubelet adds between two pulls, so that an explanation does not change with each pull."""
+def _without_back_off(message: str) -> str:
+    """Remove the kubelet's words about the pause between two pulls, so that an explanation stays the same."""
     return BETWEEN_PULLS.sub("", message)
 
 
@@ -249,10 +262,7 @@ def _profile_facts(profile: Profile) -> dict[str, str]:
 
 def _advice_on_refusal(message: str) -> Advice | None:
     """Return the most specific advice on a refusal by the API server; None if there is none."""
-    for advice in (
-        *(Advice.QUOTA, Advice.LIMIT_RANGE, Advice.PRIORITY, Advice.TERMINATING),
-        *(Advice.WEBHOOK, Advice.NAMESPACE, Advice.POLICY),
-    ):
+    for advice in _ADVICE_ON_REFUSALS:
         if advice.contained_text in message:
             return advice
     return None

@@ -147,7 +147,7 @@ class Reconciler:
             self.deleted(key)
             return None
         plan, now = known.plan, self._clock()
-        observed = self._observe(key, known)
+        observed = self._observed_objects(key, known)
         decision = decide(plan, known.status, observed, now, known.generation)
         self._record_progress(key, decision.status)
         has_just_finished = finished_at(decision.status) is not None and finished_at(known.written_status) is None
@@ -179,7 +179,7 @@ class Reconciler:
             self._set_idle(key, known.status.phase)
         return delay_seconds
 
-    def _observe(self, key: Key, known: KnownRun) -> Observed:
+    def _observed_objects(self, key: Key, known: KnownRun) -> Observed:
         """Return the run's objects, and what this process remembers of the run."""
         memory = self._applier.memory(key.uid)
         if isinstance(known.plan, Plan):
@@ -212,7 +212,8 @@ class Reconciler:
 
     async def _load(self, key: Key, event: Manifest | None, known: KnownRun | None) -> KnownRun | None:
         """Return the run from an event or from the API server."""
-        if event is not None and (known is None or not known.is_confirmed):
+        knows_confirmed_version = known is not None and known.is_confirmed
+        if event is not None and not knows_confirmed_version:
             run, is_confirmed = event, False
         else:
             # An event may be older than a confirmed version, and resource versions have no reliable order.
@@ -233,12 +234,8 @@ class Reconciler:
         plan: Plan | Refused | FinishedRun
         if finished_at(status):
             plan = FinishedRun(RunRetention.read(run))
-        elif (
-            known is not None
-            and not isinstance(known.plan, FinishedRun)
-            and (known.generation, known.written_status.runner) == (generation, status.runner)
-        ):
-            plan = known.plan  # only the generation and the runner determine the plan
+        elif known_plan := _reusable_plan(known, generation, status.runner):
+            plan = known_plan
         else:
             # In a thread: hundreds of cases take a while to plan, and the first run imports the catalogue.
             plan = await asyncio.to_thread(self._plan, run, status.runner)
@@ -255,7 +252,7 @@ class Reconciler:
         return loaded
 
     def _delay_write_until(self, known: KnownRun, now: datetime) -> datetime | None:
-        """Return until when to delay the write of the status; None to write it now, or if it has not changed.
+        """Return the end of the delay before the status is written; None to write it now, or if it has not changed.
 
         Progress that a restarted operator would derive again waits for `PROGRESS_DELAY`; other changes do not wait.
         """
@@ -301,9 +298,9 @@ class Reconciler:
                 first_error = None
 
     async def _make_room(self, key: Key, job: str, observed: Observed, status: BenchmarkRunStatus) -> None:
-        """If a quota of Jobs or pods holds this Job of the run, delete the Job that is kept for its log the longest.
+        """If a full quota holds back this Job of the run, delete the oldest Job that is kept only for its log.
 
-        At most one for each try: the next try shows whether that is enough.
+        One deletion for each try is enough: the next try shows whether the quota still is full.
         """
         obstacle = self._applier.memory(key.uid).obstacles.get(job)
         if obstacle is None or not is_quota_of_objects(obstacle.message):
@@ -336,12 +333,12 @@ class Reconciler:
             await self._post_event(key, Transition("Warning", "JobExpires", explain_time_to_live(job)))
 
     def _is_of_this_operator(self, run: Manifest, uid: str) -> bool:
-        """Return True if the run has this operator's class, and is not another run that has got the name since."""
+        """Return True if the run has this operator's class, and `uid`: a later run of the same name has another UID."""
         has_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
         return bool(run["metadata"]["uid"] == uid and has_class)
 
     async def _continue_deletion(self, key: Key, deletion: Deletion) -> float:
-        """Delete the Jobs of a run that is being deleted; create an Event if something holds its deletion.
+        """Delete the Jobs of a run that is being deleted; create an Event if something delays its deletion.
 
         Return the seconds until the next step.
         """
@@ -382,7 +379,7 @@ class Reconciler:
         for attempt in known.status.attempts:
             if attempt.job_uid == pod.job_uid:
                 expected = self._applier.memory(pod.owner).documents.get(attempt.job, frozenset())
-                # Whatever a pod with another document prints is about another case.
+                # A pod with another case document prints the progress of another case.
                 return RunningCase(known.plan, attempt.case) if pod.document in expected else None
         return None
 
@@ -480,6 +477,14 @@ class Reconciler:
         """Forget all runs when this replica becomes the leader: another replica may have acted on them."""
         self._known.forget_all()
         self._applier.forget_all()
+
+
+def _reusable_plan(known: KnownRun | None, generation: int, runner: UsedRunner | None) -> Plan | Refused | None:
+    """Return the known plan if it still applies: nothing but the generation and the runner determines a plan."""
+    if known is None or isinstance(known.plan, FinishedRun):
+        return None
+    is_current = (known.generation, known.written_status.runner) == (generation, runner)
+    return known.plan if is_current else None
 
 
 def _remember_documents(memory: RunMemory, plan: Plan, attempts: Iterable[Attempt]) -> None:

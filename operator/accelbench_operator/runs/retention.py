@@ -1,4 +1,4 @@
-"""Delete the oldest stored results, so that a history is kept and etcd never fills up.
+"""Delete the oldest stored results beyond the limits of the history, so that etcd never fills up.
 
 A result stays when its run is deleted, unless the run sets otherwise. The newest results of each series and case are
 kept, and in total as many as etcd can store (ADR 27 has the arithmetic). Results of unfinished runs are never deleted.
@@ -62,14 +62,13 @@ def results_to_delete(
 def _results_over_total(
     maximum_total: int, results_by_namespace: Mapping[str, list[Summary]], in_progress: Collection[str]
 ) -> Iterator[Summary]:
-    """Yield the oldest result of the largest namespace, again and again, until `maximum_total` results remain.
+    """Yield results to delete: always the oldest of the namespace with the most results, until `maximum_total` remain.
 
     So a namespace with few results keeps its history.
     """
-    deletable = {
-        namespace: [result for result in results if result.run_uid not in in_progress]
-        for namespace, results in results_by_namespace.items()
-    }
+    deletable: dict[str, list[Summary]] = {}
+    for namespace, results in results_by_namespace.items():
+        deletable[namespace] = [result for result in results if result.run_uid not in in_progress]
     # A heap returns its smallest entry first; with negative counts, that is the namespace with the most results.
     namespaces = [
         (-len(results), namespace) for namespace, results in results_by_namespace.items() if deletable[namespace]

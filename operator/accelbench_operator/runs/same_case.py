@@ -1,9 +1,11 @@
-"""Decide whether a Job's pod template, a pod or a result is of the case that the operator gave out, without requests.
+"""Decide whether a Job's pod template, a pod or a result is of the case that the operator wrote, without requests.
 
-A user who may patch Jobs can change the template of a suspended Job, and one who may patch pods a pod. A queue
-and admission webhooks change them too: they add labels, node selectors, tolerations, gates, volumes, containers and
-variables, and those change no question. What must stay as the operator wrote it is the case document, what the runner's
-container runs, what it may use, and which nodes may run it.
+Users who may patch Jobs can change the template of a suspended Job, and users who may patch pods can change a pod.
+Queues and admission webhooks change them too: they add labels, node selectors, tolerations, gates, volumes, containers
+and variables, which do not change what is measured. These must stay as the operator wrote them: the case document, what
+the runner's container runs, what it may use, and which nodes may run it.
+
+In this module, `ours` is what the operator wrote, and `theirs` is what the cluster or the result has.
 """
 
 import hashlib
@@ -30,8 +32,8 @@ PROGRAM = ("image", "command", "args", "workingDir", "envFrom", "lifecycle")
 CODE_VARIABLES = ("ACCELBENCH_", "LD_", "PYTHON")
 """Beginnings of the names of variables that choose which code runs. Others may be added, as webhooks do."""
 RAISED_BY_WEBHOOKS = frozenset({"cpu", "memory", "ephemeral-storage"})
-"""Amounts that may be larger than ours: GKE Autopilot rounds them up, and a vertical autoscaler raises them. The result
-records how many processors and how much memory the runner had."""
+"""Resources of which a container may get more than ours: GKE Autopilot rounds amounts up, and a vertical autoscaler
+raises them. The result records how many processors and how much memory the runner had."""
 EXAMINED_FIELDS = frozenset(CaseEnvironment.model_fields) - {"name", "requirements", "python", "interpreter"}
 """Fields of a case's environments that the runner fills in, so that they differ between a case and its result."""
 
@@ -121,7 +123,7 @@ def _flatten(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _program_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
-    """Yield a sentence for each field that chooses what runs in the container, and is not ours."""
+    """Yield a sentence for each field of `PROGRAM` that differs from ours."""
     for field in PROGRAM:
         our_value, their_value = ours.get(field), theirs.get(field)
         if field == "image" and _is_same_image(str(our_value), str(their_value)):
@@ -154,7 +156,7 @@ def _variable_changes(ours: Iterable[Manifest], theirs: Iterable[Manifest]) -> I
 
 
 def _resource_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
-    """Yield a sentence for each limit and each request of the container that is not ours, nor raised by a webhook."""
+    """Yield a sentence for each limit or request that differs from ours, unless webhooks may raise the amount."""
     for kind in ("limits", "requests"):
         their_amounts = theirs.get(kind) or {}
         for resource, our_amount in (ours.get(kind) or {}).items():
@@ -185,7 +187,7 @@ def _selector_changes(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Ite
 
 
 def _contains(theirs: Any, ours: Any) -> bool:
-    """Return True if `theirs` has everything of `ours`; the API server adds defaults and drops what is empty."""
+    """Return True if `theirs` contains all of `ours`; the API server adds defaults and drops empty values."""
     if not ours:
         return True
     if isinstance(ours, Mapping):
@@ -199,7 +201,7 @@ def _contains(theirs: Any, ours: Any) -> bool:
 
 
 def _contains_field(their_value: Any, name: str, our_value: Any) -> bool:
-    """Return True if `their_value` of the field has everything of `our_value`; `sizeLimit` is an amount."""
+    """Return True if `their_value` of the field contains all of `our_value`; compare `sizeLimit` as an amount."""
     if name == "sizeLimit":
         return _is_same_quantity(our_value, their_value)
     return _contains(their_value, our_value)

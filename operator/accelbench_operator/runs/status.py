@@ -1,7 +1,7 @@
 """Derive the run's status from its attempts and results alone, so that a restarted operator derives the same status.
 
-If attempts and results stay the same, so does the status, and it is not written again. Rows of comparisons are reused,
-because results never change.
+While attempts and results stay the same, the status stays the same, so it is not written again. Rows of comparisons are
+reused, because results never change.
 """
 
 import itertools
@@ -65,7 +65,7 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class ConditionState:
-    """Hold a condition without its time and generation."""
+    """Hold the status, reason and message of a condition."""
 
     status: Truth
     reason: ConditionReason
@@ -110,9 +110,9 @@ def with_generation(status: BenchmarkRunStatus, generation: int) -> BenchmarkRun
 
 
 def differs_only_in_progress(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> bool:
-    """Return True if only messages of conditions, the active time, and the Jobs' UIDs, pods, nodes and images differ.
+    """Return True if only these differ: messages of conditions, active time, Jobs' UIDs, pods, nodes and images.
 
-    An operator that restarts derives these from Jobs and pods again, so their write can wait.
+    A restarted operator derives them from Jobs and pods again, so the write can wait.
     """
     if len(before.attempts) != len(after.attempts) or len(before.conditions) != len(after.conditions):
         return False
@@ -271,25 +271,18 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
     deleted = [case for case in progress.measured_cases if case not in progress.results]
     missing = ConditionReason.RESULT_MISSING
     yield missing, [missing.explain(f"{case}: its result is gone") for case in deleted]
-    yield (
-        ConditionReason.VARIANT_FAILED,
-        [
-            variant.failure.explain(
-                f"{result.case}: {variant.name} {variant.failure}; BenchmarkResult {result.name} says why"
-            )
-            for result in results
-            for variant in result.variants
-            if variant.failure
-        ],
-    )
+    variant_failures = []
+    for result in results:
+        for variant in result.variants:
+            if variant.failure:
+                detail = f"{result.case}: {variant.name} {variant.failure}; BenchmarkResult {result.name} says why"
+                variant_failures.append(variant.failure.explain(detail))
+    yield ConditionReason.VARIANT_FAILED, variant_failures
     yield ConditionReason.INCOMPLETE, [_explain_incomplete(result) for result in results if not result.complete]
+    invalid = [result for result in results if not result.valid and not result.only_noisy]
     yield (
         ConditionReason.INVALID_MEASUREMENT,
-        [
-            f"{result.case}: {_why_invalid(result)}; BenchmarkResult {result.name} says more"
-            for result in results
-            if not result.valid and not result.only_noisy
-        ],
+        [f"{result.case}: {_why_invalid(result)}; BenchmarkResult {result.name} says more" for result in invalid],
     )
     yield ConditionReason.NOISY, [f"{result.case}: {NOISY}" for result in results if result.only_noisy]
     yield (
@@ -394,7 +387,7 @@ def _conditions(
 ) -> tuple[Condition, ...]:
     """Return the operator's conditions, then those that other programs have added to the status.
 
-    `states` has those that a status always has.
+    `states` has the conditions that every status has.
     """
     earlier_conditions = {condition.type: condition for condition in status.conditions}
     conditions = []
@@ -415,9 +408,9 @@ def _conditions(
 
 
 def _kstatus_states(states: Mapping[ConditionType, ConditionState]) -> Iterable[tuple[ConditionType, ConditionState]]:
-    """Yield the condition from which kstatus, and so Flux, tells whether to wait for the run or to give up.
+    """Yield the condition that has kstatus, and so Flux, wait for the run (Reconciling) or give up (Stalled).
 
-    A run that succeeded or is suspended has none: kstatus reads that as the state that was asked for.
+    A run that succeeded or is suspended has neither: kstatus then reports that the run is as its spec wants it.
     """
     finished, succeeded = states["Finished"], states["Succeeded"]
     if finished.status == "False" and finished.reason is not ConditionReason.SUSPENDED:

@@ -98,7 +98,7 @@ class Summary:
     margin: float = 0.0
     """Relative difference up to which its verdicts are `equivalent`."""
     shortcoming: str = ""
-    """Why it is not complete, from its notes."""
+    """Why it is incomplete, from its notes; empty if it is complete."""
     not_met: tuple[str, ...] = ()
     """One sentence for each expectation that is not met or undecided, as evaluated when the result was stored."""
 
@@ -283,4 +283,5 @@ def _failed_checks(result: Result) -> tuple[str, ...]:
 
 
 def _optional_float(text: str | None) -> float | None:
+    """Convert a decimal string to a number; return None for None."""
     return None if text is None else float(text)

@@ -45,8 +45,8 @@ class Limit:
         return self.duration if policy_seconds is None else timedelta(seconds=policy_seconds)
 
 
-_UNTIL_STARTED = Limit(timedelta(days=1), "start_deadline_seconds")
-_PAST_ITS_TIME = Limit(timedelta(minutes=2), counted="after timeLimitSeconds and an hour, or after its deletion")
+_START_LIMIT = Limit(timedelta(days=1), "start_deadline_seconds")
+_OVERTIME_LIMIT = Limit(timedelta(minutes=2), counted="after timeLimitSeconds and an hour, or after its deletion")
 
 
 class Wait(Enum):
@@ -55,7 +55,7 @@ class Wait(Enum):
     CREATE_JOB = (
         "a Job that the API server refuses: a quota, an admission policy, another object with its name",
         "its Job cannot be created",
-        _UNTIL_STARTED,
+        _START_LIMIT,
         AttemptReason.START_DEADLINE_EXCEEDED,
     )
     QUEUE = (
@@ -67,25 +67,25 @@ class Wait(Enum):
     NO_QUEUE = (
         "somebody to resume a suspended Job: its queue does not exist, or the cluster has no Kueue",
         "",
-        _UNTIL_STARTED,
+        _START_LIMIT,
         AttemptReason.START_DEADLINE_EXCEEDED,
     )
     POD = (
         "a pod that the Job controller cannot create: a quota, a priority class, an admission webhook",
         "",
-        _UNTIL_STARTED,
+        _START_LIMIT,
         AttemptReason.START_DEADLINE_EXCEEDED,
     )
     START = (
         "a node, an image, a volume, a container",
         "",
-        _UNTIL_STARTED,
+        _START_LIMIT,
         AttemptReason.START_DEADLINE_EXCEEDED,
     )
     END_OF_POD = (
         "the end of a pod: its runner ends by itself; before a pod counts as lost, the API server is asked",
         "",
-        _PAST_ITS_TIME,
+        _OVERTIME_LIMIT,
         AttemptReason.NODE_LOST,
     )
     FIND_POD = (
@@ -128,7 +128,7 @@ class Wait(Enum):
     EARLIER_POD = (
         "the pod of the previous attempt, which has not ended",
         "",
-        _PAST_ITS_TIME,
+        _OVERTIME_LIMIT,
         None,
     )
     ACTIVE = (
