@@ -40,7 +40,7 @@ async def load_configuration() -> Configuration:
 
 
 class LargeAnswerError(Exception):
-    """Report that an answer is larger than asked for; the rest of it has not been read."""
+    """Report that an answer is larger than the caller allowed; the rest of the answer was not read."""
 
 
 class AsyncClient:
@@ -90,7 +90,7 @@ class AsyncClient:
             try:
                 page = await self.get(path, query, accept=accept, maximum_bytes=maximum_bytes)
             except LargeAnswerError:
-                # Objects can be as large as users make them. So ask for fewer, before they fill the memory.
+                # Users decide how large objects are. Request fewer of them, so that a page does not fill the memory.
                 limit = max(1, limit // 4)
                 continue
             yield page

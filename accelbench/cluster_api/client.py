@@ -24,11 +24,11 @@ REQUEST_SECONDS = 30
 WATCH_SECONDS = 300
 """Time after which the server ends a watch."""
 LOG_IDLE_SECONDS = 120
-"""Time without a line after which the log is requested anew: a proxy may have dropped the connection."""
+"""Time without a line after which reading a log fails: a proxy may have dropped the connection."""
 PAGE_SIZE = 500
 """Maximum number of objects in one answer, as kubectl asks for them."""
 CHUNK_BYTES = 65536
-"""Maximum size of what is read of a log or a watch at a time."""
+"""Maximum number of bytes of a log or a watch to read at a time."""
 LOWEST_ERROR_STATUS = 400
 """Lowest HTTP status that reports an error."""
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 401, 403, 404

@@ -1,7 +1,7 @@
 """Define one exception for each answer of the API server that a caller can handle.
 
 ClusterError               the cluster cannot be used; the message has the reason and advice
-    ApiError               an error answer, or none
+    ApiError               an error answer, or no answer
         InvalidError       400, 422
         UnauthorizedError  401
         ForbiddenError     403, and any denial by an admission policy or webhook
@@ -9,7 +9,7 @@ ClusterError               the cluster cannot be used; the message has the reaso
         ConflictError      409
         ExpiredError       410
         TooLargeError      413
-        UnreachableError   no answer, or one that broke off
+        UnreachableError   no answer, or an answer that broke off
 """
 
 import json
@@ -81,11 +81,11 @@ class ExpiredError(ApiError):
 
 
 class TooLargeError(ApiError):
-    """Report 413: larger than the API server or etcd accepts."""
+    """Report 413: the object is larger than the API server or etcd accepts."""
 
 
 class UnreachableError(ApiError):
-    """Report no answer within the time limit, or one that broke off; the status is 0."""
+    """Report that no answer arrived within the time limit, or that the answer broke off; the status is 0."""
 
 
 ERRORS_BY_STATUS: Mapping[int, type[ApiError]] = {

@@ -1,4 +1,4 @@
-"""Create all of several runs or, if the server would refuse one, none. Never change an existing run."""
+"""Create several runs: all or, if the server would refuse one of them, none. Never change an existing run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class AppliedRun:
 def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun, ...]:
     """Create the runs that do not exist yet; create none of them if the server would refuse one.
 
-    For that, a dry run of all requests comes first.
+    To find out, all requests are first sent as dry runs.
     """
     bodies = [_with_namespace(manifest, client) for manifest in manifests]
     existing_runs = [  # None for a run to create
@@ -87,7 +87,8 @@ def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
     """Return the object to create, in the namespace of its manifest or, if the manifest has none, of the client."""
     content = {key: value for key, value in manifest.content.items() if key != "status"}
     metadata = manifest.run.metadata
-    if client.has_requested_namespace and metadata.namespace not in {"", client.namespace}:  # "" names none
+    has_other_namespace = metadata.namespace not in {"", client.namespace}  # "": the manifest has none
+    if client.has_requested_namespace and has_other_namespace:
         name = metadata.name or metadata.generate_name
         problem = f"its manifest is for namespace {metadata.namespace}, but --namespace says {client.namespace}"
         raise ClusterError(f"benchmarkrun/{name}: {problem}: change one of them")

@@ -22,7 +22,7 @@ TOOL_PREFIXES = (
 )
 """Prefixes of labels and annotations that deployment tools set on their objects.
 
-A copy must not have them: a tool deletes an object with its label if the object is not in its manifests.
+A copy must not have them: a tool deletes each object that has its label and is not in its manifests.
 """
 USER_KEYS = {labels.QUEUE, labels.QUEUE_PRIORITY}
 """Keys that have the prefix of a tool, but are set by users."""
@@ -64,4 +64,5 @@ def clone_run(run: Manifest, name: str | None = None) -> Manifest:
 
 
 def _is_from_tool(key: str) -> bool:
+    """Return True if tools, and not users, set the label or annotation with this key."""
     return key.startswith(TOOL_PREFIXES) and key not in USER_KEYS

@@ -263,7 +263,7 @@ class _Follower:
     def _read_next_log(self) -> None:
         """Start to read the log of a running pod.
 
-        Do nothing while a log is being read, after the server refused one, or too soon after the last one broke off.
+        Do nothing while a log is being read, after the server has refused a log, or before `_next_read_time`.
         """
         if self._reading_pod is not None or self._logs_forbidden or self._clock() < self._next_read_time:
             return

@@ -40,8 +40,8 @@ def print_applied_runs(applied_runs: Sequence[AppliedRun], output: RunOutput, *,
         name_says_all = output is RunOutput.NAME and applied_run.was_created
         if not name_says_all:
             # The message goes to standard error if standard output is for something else.
-            is_the_output = output is RunOutput.TABLE and applied_run.was_created and not wait
-            click.echo(applied_run.describe(), err=not is_the_output)
+            goes_to_output = output is RunOutput.TABLE and applied_run.was_created and not wait
+            click.echo(applied_run.describe(), err=not goes_to_output)
 
 
 def follow_runs(
@@ -83,6 +83,7 @@ def _follow_run(client: Client, run: Manifest, deadline: float | None, output: R
     screen = console(stderr=True)
 
     def print_message(message: str) -> None:
+        """Print a message about the run to standard error."""
         screen.print(Text(f"benchmarkrun/{name}: {message}"), soft_wrap=True)
 
     try:

@@ -14,7 +14,7 @@ from accelbench.problem import Problem
 
 @dataclass(frozen=True)
 class RunManifest:
-    """Hold a BenchmarkRun twice: as its file has it, and parsed."""
+    """Hold a BenchmarkRun as the content of its file, and parsed."""
 
     content: dict[str, Any]
     run: BenchmarkRun
@@ -54,5 +54,5 @@ def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
 
 
 def _find_problems(run: BenchmarkRun, check: Check) -> Sequence[Problem]:
-    """Return the problems that `check` finds in a run, or those of fields that name what is on this machine only."""
+    """Return problems of fields that refer to files of this machine; if there are none, those that `check` finds."""
     return tuple(laptop_only_problems(run)) or check(run)

@@ -91,6 +91,7 @@ def parse_result(manifest: Manifest) -> BenchmarkResult:
 
 
 def _explain_unreadable(error: ValidationError) -> str:
+    """Explain why this release cannot read an object of the cluster."""
     return f"{explain(error)}; is your accelbench of the same release as the operator?"
 
 

@@ -1,4 +1,4 @@
-"""Handle Ctrl-C and SIGTERM where a command waits, and not while it prints a line."""
+"""Handle Ctrl-C and SIGTERM while a command waits, instead of in the middle of printing a line."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -8,14 +8,14 @@ from typing import Any, Self
 
 
 class TerminatedError(Exception):
-    """Report SIGTERM."""
+    """Report that the process has received SIGTERM."""
 
 
 class Signals:
     """Turn SIGINT and SIGTERM into exceptions within a `with` block.
 
     The handler of `handled_by` receives the exception of the first signal. Without a handler, and from the second
-    signal on, the exception is raised at once, at any point of the program. Raised in a destructor or a lock, it leaves
+    signal on, the exception is raised at once, at any point of the program; within a destructor or a lock, this leaves
     a traceback.
     """
 
@@ -48,7 +48,7 @@ class Signals:
             self._handler = None
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
-        """Pass the exception of the first signal to the handler, if there is one; raise those of later signals."""
+        """Pass the exception of the first signal to the handler, if there is one; raise later exceptions."""
         error = TerminatedError() if number == signal.SIGTERM else KeyboardInterrupt()
         handler = self._handler
         self._handler = None  # the next signal is raised
