@@ -1,4 +1,4 @@
-"""Find in git the commit that first wrote the present bounds of each row, and write `bounds.yaml`.
+"""Find in git the commit that first wrote the present bounds of each row of the ledger, and write `bounds.yaml`.
 
 Run `python -m accelbench.cli.bounds` in a checkout, after the bounds are committed.
 """
@@ -26,10 +26,10 @@ def main() -> None:
 
 
 def find_records(directory: Path) -> list[dict[str, object]]:
-    """Return a record for each row: its digest, and the commit that first wrote its present bounds.
+    """Return a record for each row: the digest of its bounds, and the commit since which this digest is unchanged.
 
-    Since that commit, the digest has not changed. `directory` is the ledger's, in a git checkout. Rows without bounds,
-    and rows whose bounds are not committed, have no record.
+    `directory` is the ledger's, in a git checkout. Rows without bounds, and rows whose bounds are not committed, have
+    no record.
     """
     log = _git(directory, "log", "--format=%H %cI", "--", ".").decode()
     commits = [line.split() for line in log.splitlines()]  # newest first
@@ -45,13 +45,14 @@ def find_records(directory: Path) -> list[dict[str, object]]:
 
 
 def _digests(directory: Path, commit: str) -> dict[int, str]:
-    """Return the digest of each row's bounds as they were at the commit; rows that had none are left out."""
+    """Return the digest of each row's bounds at the commit; rows without bounds are left out."""
     files = _files(directory, commit)
     digests = {}
     for row in map(_with_present_names, _parse(files.get(ledger.LEDGER, "")) or []):
         names = row.get("manifests", ())
+        has_manifests = bool(names) and all(name in files for name in names)
         is_decidable = row.get("kind", "claim") in ledger.DECIDABLE_KINDS
-        if names and is_decidable and "hardware" in row and all(name in files for name in names):
+        if has_manifests and is_decidable and "hardware" in row:
             digests[row["row"]] = bounds.digest(row, [_parse(files[name]) for name in names])
     return digests
 
@@ -80,12 +81,12 @@ def _files(directory: Path, commit: str) -> Mapping[str, str]:
 
 @cache
 def _parse(text: str) -> Any:
-    """Parse YAML; most files are the same in many commits."""
+    """Parse YAML; the cache helps because most files are the same in many commits."""
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
 
 
 def _git(directory: Path, *arguments: str) -> bytes:
-    """Return what git prints."""
+    """Run git in the directory, and return its standard output."""
     return subprocess.run(["git", *arguments], cwd=directory, capture_output=True, check=True).stdout
 
 

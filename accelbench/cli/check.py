@@ -86,7 +86,7 @@ def check(
 
 
 def _print_launch(event: "Event") -> None:
-    """Print that a launch starts, of which a check makes two for each variant; ignore other events."""
+    """Print that a launch starts; ignore other events. A check launches each variant twice."""
     from accelbench.delivery.log import LaunchStarted
 
     if isinstance(event, LaunchStarted):
@@ -94,7 +94,7 @@ def _print_launch(event: "Event") -> None:
 
 
 def _explain_missing_result(case: "Case", runner_exit: "RunnerExit", signals: "Signals") -> Exit:
-    """Print why a case has no complete result, and return the exit code that stands for the reason."""
+    """Print why a case has no complete result, and return the exit code for that reason."""
     from accelbench.local.run import EXIT_OF_SIGNAL
 
     if signals.received is not None:

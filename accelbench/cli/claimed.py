@@ -43,7 +43,7 @@ class ClaimRun:
 
     @property
     def parent_directory(self) -> str:
-        """Return the name of the directory above that of the results: the hardware, or `targets`."""
+        """Return the name of the parent of the results' directory: the hardware, or `targets`."""
         return self.directory.path.parent.name
 
     @property
@@ -96,7 +96,7 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
     """
     return resume.complete_results(
         run.directory,
-        is_same_question=lambda record: _is_same_question(record.run, run.manifest),
+        is_same_run=lambda record: _is_same_run(record.run, run.manifest),
         has_other_source=has_older_source,
         on_unreadable=lambda error: click.echo(f"{error}; running it again", err=True),
     )
@@ -105,12 +105,13 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
 def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> SettledClaim:
     """Decide the claim by the results of one class of hardware; results of the other classes are only shown.
 
-    It is the first class in `hardware` with complete results or, if there is none, the first one with any results. If
-    no class has results, it is the first class in `hardware`.
+    This is the first class in `hardware` with complete results; without one, the first class with any results; without
+    any results, the first class.
     """
     complete_hardware = [candidate for candidate in hardware if _is_measured(claim, candidate, results)]
     started_hardware = [candidate for candidate in hardware if _is_started(claim, candidate, results)]
-    chosen_hardware = [*complete_hardware, *started_hardware, hardware[0]][0]
+    by_preference = [*complete_hardware, *started_hardware, *hardware]
+    chosen_hardware = by_preference[0]
     deciding_runs = list(claim_runs(claim, chosen_hardware, results))
     additional_runs = list(claim_runs(claim, chosen_hardware, results, additional=True))
     for other_hardware in hardware:
@@ -147,7 +148,7 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
 
 
 def _bounds_record(claim: "Claim") -> bounds.BoundsRecord | None:
-    """Return the record of the claim's present bounds; None if its digest is that of other bounds."""
+    """Return the record of the claim's bounds; None if there is none, or if the bounds have changed since."""
     if not claim.is_decidable:
         return None
     record = _bounds_records().get(claim.row)
@@ -156,30 +157,33 @@ def _bounds_record(claim: "Claim") -> bounds.BoundsRecord | None:
 
 @functools.cache
 def _bounds_records() -> Mapping[int, bounds.BoundsRecord]:
+    """Return the record of each row's bounds, by row."""
     return bounds.load(ledger.directory())
 
 
 @functools.cache
 def _bounds_digests() -> dict[int, str]:
-    """Return the digest of each row's present bounds."""
+    """Return the digest of each row's present bounds, by row."""
 
     def parse(name: str) -> Any:
+        """Return the content of a YAML file in the ledger's directory."""
         return yaml.safe_load((ledger.directory() / name).read_text(encoding="utf-8"))
 
-    return {
-        row["row"]: bounds.digest(row, [parse(name) for name in row.get("manifests", ())])
-        for row in parse(ledger.LEDGER)
-    }
+    digests = {}
+    for row in parse(ledger.LEDGER):
+        manifests = [parse(name) for name in row.get("manifests", ())]
+        digests[row["row"]] = bounds.digest(row, manifests)
+    return digests
 
 
 def _is_started(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
-    """Return True if the claim is about this hardware, and anything that decides it was measured there."""
+    """Return True if the claim is about this hardware, and a case that decides the claim was measured on it."""
     runs = [load_run(claim, run) for run in claim_runs(claim, hardware, results) if not run.targets]
     return hardware in claim.hardware and any(run and run.measured_cases for run in runs)
 
 
 def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
-    """Return True if the claim is about this hardware, and all manifests that decide it were measured there.
+    """Return True if the claim is about this hardware, and all manifests that decide the claim were measured on it.
 
     Manifests that compile for targets do not matter, because they need no hardware.
     """
@@ -203,7 +207,7 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     except UnreadableResultError as error:
         click.echo(f"{error}; ignoring it", err=True)
         return None
-    if loaded.record is None or not _is_same_question(loaded.record.run, run.manifest):
+    if loaded.record is None or not _is_same_run(loaded.record.run, run.manifest):
         return None
     bounds_changed = _has_other_bounds(claim, run, loaded.record.run)
     change_is_recorded = all(claim.has_change_since(measured_at(result)) for result in loaded.results)
@@ -233,8 +237,8 @@ def _has_other_bounds(claim: "Claim", run: ClaimRun, recorded: "BenchmarkRun") -
     return recorded.spec.expectations != run.manifest.spec.expectations
 
 
-def _is_same_question(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
-    """Return True if the two runs are equal, except for their expectations and for how long they may measure.
+def _is_same_run(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
+    """Return True if the two runs are equal, except for their expectations and their limits of rounds and time.
 
     A visit to a GPU that has little time left allows fewer rounds than the manifest, but no fewer than its minimum.
     """

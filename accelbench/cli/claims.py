@@ -320,6 +320,7 @@ def _exit_on_error() -> "Iterator[None]":
 
 
 def _require_scipy() -> None:
+    """Exit with a message if scipy is not installed."""
     if importlib.util.find_spec("scipy") is None:
         _exit("error: intervals over a suite need scipy: pip install 'accelbench[report]'", Exit.USAGE)
 
@@ -346,5 +347,6 @@ def _as_json(settled_claim: "SettledClaim") -> dict[str, object]:
 
 
 def _exit(message: str, code: Exit) -> NoReturn:
+    """Print a message to standard error, and exit."""
     click.echo(message, err=True)
     sys.exit(code)

@@ -34,7 +34,7 @@ def find(name: str) -> tuple[BenchmarkSuite, str]:
 
 
 def articles(claims: Iterable[Claim], directory: Path) -> BenchmarkSuite:
-    """Return the suite of the manifests that settle the claims, each once; they are in the directory.
+    """Return a suite that lists each manifest that settles a claim once; `directory` contains the manifests.
 
     Manifests that compile for targets, or that need a GPU, are left out.
     """

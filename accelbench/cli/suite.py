@@ -92,13 +92,13 @@ def run(suite_name: str, assignments: "Sequence[str]", results: Path | None, *, 
     installed = [environments.install(planned.run, _print_progress) for planned in planned_runs]
     directory = SuiteDirectory(results or Path("results", "suites", definition.name))
     record = _write_record(directory, definition, planned_runs)
-    known_results: dict[str, Mapping[str, Result]] = {
-        planned.name: {} if again else reusable_results(directory.run_directory(planned.name), planned, _print_progress)
-        for planned in planned_runs
-    }
+    known_results: dict[str, Mapping[str, Result]] = {}
+    for planned in planned_runs:
+        run_directory = directory.run_directory(planned.name)
+        known_results[planned.name] = {} if again else reusable_results(run_directory, planned, _print_progress)
     exit_codes: list[Exit] = []
     with Signals() as signals:
-        for number, (planned, its_environments) in enumerate(zip(planned_runs, installed, strict=True), 1):
+        for number, (planned, run_environments) in enumerate(zip(planned_runs, installed, strict=True), 1):
             position = f"{number} of {len(planned_runs)}: {planned.name}"
             known = known_results[planned.name]
             if len(known) == count_cases(planned.run):
@@ -107,7 +107,7 @@ def run(suite_name: str, assignments: "Sequence[str]", results: Path | None, *, 
                 continue
             _print_progress(f"{position}; {_time_left(planned_runs, known_results)}")
             run_directory = directory.run_directory(planned.name)
-            outcome = _measure(planned, its_environments, run_directory, signals, known)
+            outcome = _measure(planned, run_environments, run_directory, signals, known)
             exit_codes.append(outcome.exit)
             known_results[planned.name] = {result.case.name: result for result, _ in outcome.measured}
             if signals.received is not None:
@@ -149,7 +149,7 @@ def _read(name: str) -> "tuple[BenchmarkSuite, str]":
 def _write_record(
     directory: "SuiteDirectory", definition: "BenchmarkSuite", planned_runs: "Sequence[PlannedRun]"
 ) -> "SuiteRecord":
-    """Write what the suite asks into its directory; exit on an error."""
+    """Write the suite's record into its directory, and return it; exit on an error."""
     runs = [planned.run for planned in planned_runs]
     try:
         return directory.write_record(definition.name, definition.spec.description, runs)
@@ -158,7 +158,7 @@ def _write_record(
 
 
 def _time_left(planned_runs: "Sequence[PlannedRun]", known_results: "Mapping[str, Mapping[str, Result]]") -> str:
-    """Return in words how long the cases without a result take."""
+    """Return an estimate in words of how long the cases without a result take."""
     from accelbench.plan.cases import count_cases
     from accelbench.plan.time_left import MeasuredTime, time_left
 

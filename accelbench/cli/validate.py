@@ -45,4 +45,5 @@ def validate(files: Sequence[str], output: Output) -> None:
 
 
 def _format_count(count: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 case` or `2 cases`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

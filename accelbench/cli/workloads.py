@@ -86,7 +86,7 @@ def _describe_or_explain(name: str, workload_or_error: "Workload | str") -> dict
 
 
 def _using_script(name: str) -> "AbstractContextManager[None]":
-    """Return a context in which the script `name` is a workload of this process; an empty one for other names."""
+    """Return a context in which the script `name` is a workload of this process; for other names, it does nothing."""
     from contextlib import nullcontext
     from pathlib import Path
 
@@ -140,11 +140,10 @@ def _observations(workload: "Workload") -> dict[str, str]:
 
 def _properties(model: "type[BaseModel]") -> dict[str, dict[str, Any]]:
     """Return the JSON schema of each field of the model, by the field's name."""
-    properties = model.model_json_schema().get("properties", {})
-    # A title only repeats the name.
-    return {
-        name: {key: value for key, value in schema.items() if key != "title"} for name, schema in properties.items()
-    }
+    properties: dict[str, dict[str, Any]] = model.model_json_schema().get("properties", {})
+    for schema in properties.values():
+        schema.pop("title", None)  # it only repeats the name
+    return properties
 
 
 def _summary(workload: "Workload") -> str:

@@ -44,15 +44,13 @@ def check_cases(
         for case in plan_cases(run, platform, environments=installed):
             if signals.received is None:
                 log = directory.log_path(case.name)
-                yield (
+                runner_exit = run_case(
                     case,
-                    run_case(
-                        case,
-                        log,
-                        signals=signals,
-                        on_event=on_event,
-                        on_tick=lambda: None,
-                        environment=runner_environment,
-                        check=True,
-                    ),
+                    log,
+                    signals=signals,
+                    on_event=on_event,
+                    on_tick=lambda: None,
+                    environment=runner_environment,
+                    check=True,
                 )
+                yield case, runner_exit

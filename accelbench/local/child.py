@@ -22,7 +22,11 @@ from accelbench.document import escape_unprintable
 from accelbench.local.interrupt import Signals
 
 TICK_SECONDS = 1.0
+"""Time without output after which the progress display is drawn again."""
 TAIL_LINES = 12
+"""Number of the log's last messages that are shown if a runner fails."""
+CHUNK_BYTES = 65536
+"""Maximum number of bytes to read at a time: what a Linux pipe holds."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ def _read_lines(output: IO[bytes], on_tick: Callable[[], None], has_ended: Calla
                 break
             on_tick()
             continue
-        chunk = os.read(output.fileno(), 65536)
+        chunk = os.read(output.fileno(), CHUNK_BYTES)
         if not chunk:
             break
         *lines, incomplete_line = (incomplete_line + chunk).split(b"\n")

@@ -95,8 +95,8 @@ def require_a_framework(*runs: BenchmarkRun) -> None:
 def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
     """Return how to install each missing framework, by the label of the variant that uses it.
 
-    The frameworks are only looked for: importing them would take seconds. A variant with an environment of its own
-    needs none here.
+    Frameworks are searched for but not imported, because an import takes seconds. A variant with an environment of its
+    own needs no framework here.
     """
     messages = {}
     for variant in run.spec.variants:

@@ -45,6 +45,7 @@ class RunRecord(Document):
 
     @field_serializer("run")
     def _serialize_without_status(self, run: BenchmarkRun) -> dict[str, Any]:
+        """Leave out the run's status, which only a cluster sets."""
         return run.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
 
 
@@ -150,9 +151,11 @@ class RunDirectory:
         return record, tuple(load_result(path) for path in paths if path.exists())
 
     def _result_path(self, case: str) -> Path:
+        """Return the path of a case's result."""
         return self.path / f"{case}{RESULT_SUFFIX}"
 
     def _launches_path(self, case: str) -> Path:
+        """Return the path of a case's launches."""
         return self.path / f"{case}{LAUNCHES_SUFFIX}"
 
 

@@ -35,22 +35,23 @@ LAUNCH_REQUIREMENTS = (
     "nvidia-ml-py>=13",
     "setuptools>=75",
 )
-"""What accelbench itself needs in an environment: packages of its extras `jax` and `torch`, without the frameworks."""
+"""Requirements of accelbench itself: the packages of its extras `jax` and `torch`, without the frameworks."""
 OPTION = "--environment"
 LOCK = "requirements.lock"
 LAYOUT = 1
-"""Version of what the cache's directories contain; another version gives them other names."""
+"""Version of the layout of a directory in the cache. It is part of the directory's name, through `_key`."""
 UV_SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1"}
-"""Environment variables for uv, which must not fetch an interpreter."""
+"""Environment variables for uv: it must not download an interpreter, nor draw progress bars."""
 NOT_INHERITED = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_SYSTEM_PYTHON")
 """Environment variables that would direct uv to another environment."""
 MAXIMUM_ERROR_LINES = 6
+"""Maximum number of lines of an error of uv that a message quotes."""
 _LOCKED = re.compile(r"^(?P<name>[A-Za-z0-9][-A-Za-z0-9._]*)(\[.*\])?==(?P<version>[^\s;\\]+)", re.MULTILINE)
 """A line of a lock: name, extras and version of a package."""
 
 
 class UvError(Exception):
-    """Report what uv says on its standard error."""
+    """Report an error of uv, with the text of its standard error."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ def install(run: BenchmarkRun, announce: Callable[[str], None]) -> tuple[CaseEnv
     """Install the run's environments that are not in the cache yet, and return all of them.
 
     `announce` is called with a line before each installation, which may take a minute. An environment without
-    requirements is an interpreter, which is used as it is and not looked at here. Raises InvalidSpecError if uv is
-    missing, or cannot install an environment.
+    requirements is an existing interpreter: nothing is installed or checked. Raises InvalidSpecError if uv is missing,
+    or cannot install an environment.
     """
     return tuple(_install(run, index, announce) for index in range(len(run.spec.environments)))
 
@@ -113,7 +114,7 @@ def _install(run: BenchmarkRun, index: int, announce: Callable[[str], None]) -> 
             uv = Uv(program, directory)
             announce(f"environment {environment.name}: installing {', '.join(environment.requirements)}")
             try:
-                _fill(uv, environment, interpreter, lock)
+                _install_packages(uv, environment, interpreter, lock)
             except UvError as error:
                 raise InvalidSpecError(run.metadata.name, [Problem(path, str(error))]) from error
     packages = parse_lock(lock.read_text(encoding="utf-8"))
@@ -133,7 +134,7 @@ def _to_case(
     )
 
 
-def _fill(uv: Uv, environment: Environment, interpreter: Path, lock: Path) -> None:
+def _install_packages(uv: Uv, environment: Environment, interpreter: Path, lock: Path) -> None:
     """Install the environment, and write its lock last: a directory with a lock is complete. Raises UvError."""
     virtual_environment = interpreter.parent.parent
     shutil.rmtree(virtual_environment, ignore_errors=True)  # what an interrupted installation left
@@ -160,7 +161,7 @@ def _why_too_old(packages: Mapping[str, str]) -> str:
 
 
 def find_uv() -> str | None:
-    """Return the path of uv: the installed package's program, or else the one on the path; None without either."""
+    """Return the path of uv: from the installed package, else from PATH; None if uv is not installed."""
     if find_spec("uv") is not None:
         import uv
 
@@ -179,25 +180,25 @@ def parse_lock(text: str) -> dict[str, str]:
 
 
 def _key(environment: Environment) -> str:
-    """Return the name of the environment's directory in the cache: it follows from what the environment asks for."""
+    """Return the name of the environment's directory in the cache: a hash of its requirements and its Python."""
     python = environment.python or f"{sys.base_prefix} {sys.version}"
-    asked = [LAYOUT, sorted(environment.requirements), LAUNCH_REQUIREMENTS, python]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
+    contents = [LAYOUT, sorted(environment.requirements), LAUNCH_REQUIREMENTS, python]
+    return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
 
 
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """Wait until no other process installs into this directory, and keep others away within the `with` block."""
+    """Lock the directory of `file` within the `with` block: at most one process installs into it at a time."""
     with file.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 def parse_option(text: str) -> dict[str, Any]:
-    """Return the environment that `NAME=WORDS` describes, as it stands in a manifest.
+    """Return the environment that `NAME=WORDS` describes, in the form of a manifest.
 
-    Among the words, `python3.12` or the path of an interpreter is its Python, and every other word a requirement.
-    Raises UsageError for a text of another form.
+    A word such as `python3.12`, or the path of an interpreter, sets the environment's Python. Every other word is a
+    requirement. Raises UsageError for a text of another form.
     """
     name, equals_sign, words = text.partition("=")
     if not name or not equals_sign or not words.split():

@@ -66,7 +66,7 @@ class UnreadableResultError(LocalError):
     exit_code = Exit.INVALID_SPEC
 
     def __init__(self, message: str) -> None:
-        """Put the message on one line: it can quote several lines of a file."""
+        """Create the error; the message, which can quote several lines of a file, is put on one line."""
         from accelbench.document import on_one_line
 
         super().__init__(on_one_line(message))

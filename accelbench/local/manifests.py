@@ -25,7 +25,7 @@ STANDARD_INPUT = "-"
 DEFAULT_VARIANTS = ("pytorch/eager", "jax/jit")
 """Default variants; the first is the baseline."""
 VARIANT_SECONDS = 120
-"""Default of the time limit for each variant; on a busy machine torch.compile alone takes a minute."""
+"""Default time limit for each variant; on a busy machine torch.compile alone takes a minute."""
 Check = Callable[[BenchmarkRun], Sequence[Problem]]
 WORKLOAD_NAME = re.compile(r"[a-z0-9-]+")
 
@@ -74,11 +74,11 @@ def read_target(
         environments: Environments of a script's or workload's variants, as `NAME=WORDS`.
     """
     if target.endswith(SCRIPT_SUFFIX):
-        return (_read_script(target, Chosen(variants, environments), assignments),)
+        return (_read_script(target, VariantOptions(variants, environments), assignments),)
     is_workload = target != STANDARD_INPUT and not Path(target).exists() and target in names()
     if is_workload:
-        chosen = Chosen(variants, environments)
-        return (_make_run(find(target), {"name": target}, DEFAULT_VARIANTS, target, chosen, assignments),)
+        options = VariantOptions(variants, environments)
+        return (_make_run(find(target), {"name": target}, DEFAULT_VARIANTS, target, options, assignments),)
     if variants or environments:
         read_text(target)  # raises UsageError for a name that is neither a file nor a workload
     if variants:
@@ -90,7 +90,7 @@ def read_target(
     return read(target, assignments)
 
 
-def _read_script(file: str, chosen: "Chosen", assignments: Sequence[str]) -> BenchmarkRun:
+def _read_script(file: str, options: "VariantOptions", assignments: Sequence[str]) -> BenchmarkRun:
     """Make a run of the workload in a script; the arguments are those of `read_target`."""
     path = Path(file).absolute()
     if not path.is_file():
@@ -107,12 +107,12 @@ def _read_script(file: str, chosen: "Chosen", assignments: Sequence[str]) -> Ben
     except (UnknownWorkloadError, scripts.ScriptDoesNotReturnError) as error:
         raise InvalidSpecError(file, [Problem("", str(error))]) from error
     reference = {"script": {"file": path.name}}
-    return _make_run(workload, reference, workload.default_uses(), file, chosen, assignments)
+    return _make_run(workload, reference, workload.default_uses(), file, options, assignments)
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Hold the variants and environments that options name, for a run without a manifest."""
+class VariantOptions:
+    """Hold the values of --variant and --environment, for a run without a manifest."""
 
     variants: Sequence[str]
     """Each `USE` or `USE@ENVIRONMENT`."""
@@ -120,11 +120,11 @@ class Chosen:
     """Each `NAME=WORDS`."""
 
     def manifest_environments(self) -> list[dict[str, Any]]:
-        """Return the environments as they stand in a manifest; raises UsageError."""
+        """Return the environments in the form of a manifest; raises UsageError."""
         return list(map(parse_option, self.environments))
 
     def manifest_variants(self, default_uses: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the variants as they stand in a manifest.
+        """Return the variants in the form of a manifest.
 
         If none were chosen, they are the default ones. For each environment, the default variants whose framework it
         requires are added once more, to run in that environment.
@@ -133,24 +133,21 @@ class Chosen:
         if not chosen:
             chosen = list(default_uses)
             for environment in self.manifest_environments():
-                fitting = [
-                    use
-                    for use in default_uses
-                    if _requires(environment, frameworks.find(frameworks.name_of(use)).package)
-                ]
-                chosen += [f"{use}@{environment['name']}" for use in fitting]
+                for use in default_uses:
+                    package = frameworks.find(frameworks.name_of(use)).package
+                    if _requires(environment, package):
+                        chosen.append(f"{use}@{environment['name']}")
         return list(map(_manifest_variant, chosen))
 
 
 def _requires(environment: Mapping[str, Any], package: str) -> bool:
-    """Return True if the environment, as it stands in a manifest, requires the package by name."""
-    return any(
-        re.match(rf"{re.escape(package)}(?![-A-Za-z0-9._])", text) for text in environment.get("requirements", ())
-    )
+    """Return True if a requirement of the environment, which has the form of a manifest, begins with the package."""
+    whole_name = re.compile(rf"{re.escape(package)}(?![-A-Za-z0-9._])")
+    return any(whole_name.match(requirement) for requirement in environment.get("requirements", ()))
 
 
 def _manifest_variant(text: str) -> dict[str, Any]:
-    """Return the variant `USE` or `USE@ENVIRONMENT` as it stands in a manifest; the latter gets a name of its own."""
+    """Return the variant `USE` or `USE@ENVIRONMENT` in the form of a manifest; the latter is named USE-ENVIRONMENT."""
     use, at_sign, environment = text.partition("@")
     return {"use": use, "name": f"{use}-{environment}", "environment": environment} if at_sign else {"use": use}
 
@@ -160,15 +157,15 @@ def _make_run(
     reference: dict[str, Any],
     default_uses: Sequence[str],
     target: str,
-    chosen: Chosen,
+    options: VariantOptions,
     assignments: Sequence[str],
 ) -> BenchmarkRun:
     """Make a run of a workload for which the user has written no manifest.
 
-    `reference` becomes `spec.workload`, and `default_uses` are the variants if none were `chosen`. `target` is the
+    `reference` becomes `spec.workload`, and `default_uses` are the variants if `options` name none. `target` is the
     script's file or the workload's name, as the user gave it.
     """
-    variants = chosen.manifest_variants(_choose_uses(default_uses, list(workload.variants())))
+    variants = options.manifest_variants(_choose_uses(default_uses, list(workload.variants())))
     manifest: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "BenchmarkRun",
@@ -179,8 +176,8 @@ def _make_run(
             "measurement": {"timeLimitSeconds": time_limit(variants)},
         },
     }
-    if chosen.environments:
-        manifest["spec"]["environments"] = chosen.manifest_environments()
+    if options.environments:
+        manifest["spec"]["environments"] = options.manifest_environments()
     assignments_with_paths = [_with_path_for_workload(assignment, workload) for assignment in assignments]
     try:
         run = parse_run(override(manifest, assignments_with_paths), target)

@@ -187,7 +187,7 @@ def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
 
 
 def _index_of_unknown_key(keys: Sequence[str | int]) -> int:
-    """Return the index in `keys` of the first one that is no field of the spec."""
+    """Return the index in `keys` of the first key that is no field of the spec."""
     return next(index for index in range(len(keys)) if _type_at(BenchmarkRunSpec, keys[: index + 1]) is None)
 
 

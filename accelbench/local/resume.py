@@ -16,15 +16,15 @@ SOURCE = "workloadSource"
 def complete_results(
     directory: RunDirectory,
     *,
-    is_same_question: Callable[[RunRecord], bool],
+    is_same_run: Callable[[RunRecord], bool],
     has_other_source: Callable[[Result], bool],
     on_unreadable: Callable[[UnreadableResultError], None],
 ) -> dict[str, Result]:
-    """Return the complete results in the directory that answer the same question, by case name.
+    """Return the complete results in the directory that are of the same run and source, by case name.
 
     Args:
         directory: The directory of a run; it need not exist.
-        is_same_question: Returns True for the record of a run that asked the same.
+        is_same_run: Returns True if a record is of the run whose results are wanted.
         has_other_source: Returns True for a result whose workload's source has changed since.
         on_unreadable: Called with the error if the directory cannot be read; there is then no result.
     """
@@ -35,7 +35,7 @@ def complete_results(
     except UnreadableResultError as error:
         on_unreadable(error)
         return {}
-    if not is_same_question(record):
+    if not is_same_run(record):
         return {}
     return {result.case.name: result for result in results if result.complete and not has_other_source(result)}
 

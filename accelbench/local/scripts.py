@@ -1,4 +1,4 @@
-"""Load a user's script in this process, which has to survive it and to keep its standard output for results."""
+"""Load a user's script so that it can neither end this process nor print to its standard output."""
 
 import ast
 import os
@@ -15,7 +15,7 @@ from accelbench.machine.output import STANDARD_ERROR, print_to
 TRIAL_SECONDS = 60
 """Maximum seconds to load a script; every launch loads it too."""
 RETURNED = 86
-"""Exit status of a trial whose script returned, in whichever way; no script is expected to exit with it."""
+"""Exit status of a trial if loading the script returned or raised an exception; no script should exit with it."""
 TRIAL = f"""
 import os, sys
 from pathlib import Path
@@ -24,7 +24,7 @@ from accelbench.machine.output import flush_output
 try:
     script.load(Path(sys.argv[1]))
 except script.InvalidWorkloadError:
-    pass  # who loads it next reports the error
+    pass  # the next load reports the error
 flush_output()
 os._exit({RETURNED})
 """
@@ -33,7 +33,7 @@ ADVICE = 'what stands at its top runs in every process: put it into a function, 
 
 
 class ScriptDoesNotReturnError(Exception):
-    """Report a script that ends or keeps the process that loads it."""
+    """Report a script that ends the process that loads it, or that does not return."""
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def _is_value(statement: ast.stmt) -> bool:
 
 @cache
 def _try_in_other_process(file: Path) -> str:
-    """Load the script in another process; return why loading did not come to its end, or an empty text if it did."""
+    """Load the script in another process; return why loading did not return, or an empty text if it did."""
     try:
         trial = subprocess.run(
             [sys.executable, "-c", TRIAL, str(file)],

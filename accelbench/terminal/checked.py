@@ -1,6 +1,6 @@
 """Report the outcome of each check of each variant, for `accelbench check` and notebooks. Pure.
 
-A failure comes with what to do. Types and shapes of outputs, and captured arrays, come from the launches' records.
+Each failure has a remedy. Types and shapes of outputs, and captured arrays, come from the records of launches.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ class CheckedVariant:
     outputs: Mapping[str, str] = field(default_factory=dict)
     """Type and shape of each output by name, such as `float32 (512, 512)`."""
     captured: tuple[str, ...] = ()
-    """Arrays that the program uses besides those that it is given."""
+    """Arrays that the program uses and that are not among its arguments."""
     failed_function: str = ""
     """The workload's function whose failure made its parity fail, `reference()` or `canonical()`; empty if none did."""
 
@@ -64,7 +64,7 @@ class CheckedVariant:
 
     @property
     def is_to_blame(self) -> bool:
-        """Return True if the variant failed, or if a check failed that no function of the workload explains.
+        """Return True if the variant failed, or if a check failed for another reason than a function of the workload.
 
         A broken environment is no fault of the variant.
         """
@@ -142,6 +142,7 @@ def _describe_outputs(launches: Sequence[LaunchRecord]) -> dict[str, str]:
 
 
 def _format_shape(shape: Sequence[int] | None) -> str:
+    """Return a shape as text, such as `(512, 512)`; empty for None."""
     return "" if shape is None else str(tuple(shape))
 
 
@@ -196,25 +197,27 @@ def as_json(result: Result, launches: Sequence[LaunchRecord] = ()) -> dict[str, 
     return {
         "case": result.case.name,
         "notes": list(result.notes),
-        "variants": [
+        "variants": [_variant_document(variant) for variant in checked_variants(result, launches)],
+    }
+
+
+def _variant_document(variant: CheckedVariant) -> dict[str, Any]:
+    """Return a variant and its checks as an object for JSON."""
+    return {
+        "name": variant.name,
+        "failure": variant.failure or None,
+        "checks": [
             {
-                "name": variant.name,
-                "failure": variant.failure or None,
-                "checks": [
-                    {
-                        "name": check.name,
-                        "outcome": check.outcome,
-                        "reading": check.reading,
-                        "remedy": variant.remedies.get(check.name) or None,
-                    }
-                    for check in variant.checks
-                ],
-                "outputs": dict(variant.outputs),
-                "captured": list(variant.captured),
-                "compiled": _program_numbers(variant.numbers) or None,
+                "name": check.name,
+                "outcome": check.outcome,
+                "reading": check.reading,
+                "remedy": variant.remedies.get(check.name) or None,
             }
-            for variant in checked_variants(result, launches)
+            for check in variant.checks
         ],
+        "outputs": dict(variant.outputs),
+        "captured": list(variant.captured),
+        "compiled": _program_numbers(variant.numbers) or None,
     }
 
 
@@ -237,11 +240,12 @@ def _table(variant: CheckedVariant) -> Table:
 
 
 class _Row(NamedTuple):
-    """Hold a row of the table; its heading has the colour of an outcome."""
+    """Hold a row of a variant's table."""
 
     heading: str
     text: str
     colour_of: CheckOutcome
+    """Outcome whose colour the heading has."""
 
 
 def _rows(variant: CheckedVariant) -> Iterator[_Row]:

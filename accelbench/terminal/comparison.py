@@ -72,9 +72,9 @@ def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], lis
 
 
 def _compares_single_results(change: VariantChange) -> bool:
-    """Return True if one result is compared with one, so that the interval does not cover drift from run to run."""
-    results = (len(change.before.logarithms_by_result), len(change.after.logarithms_by_result))
-    return change.interval is not None and results == (1, 1)
+    """Return True if each side has a single result: the interval then does not cover drift from run to run."""
+    result_counts = (len(change.before.logarithms_by_result), len(change.after.logarithms_by_result))
+    return change.interval is not None and result_counts == (1, 1)
 
 
 def exit_for(compared: RunComparison) -> Exit:

@@ -43,6 +43,7 @@ class ComparedFunctions:
         return "\n".join([*sentences, self._directory_line()])
 
     def _directory_line(self) -> str:
+        """Return the line that names the directory of the results."""
         return f"results: {self.directory}"
 
     def __str__(self) -> str:

@@ -89,7 +89,7 @@ def _list_objects(client: Client, kind: Kind, namespace: str | None = None, **qu
 
 
 class NodeMatch(NamedTuple):
-    """Hold a node, and the reasons why it cannot take a case of a profile now; without a reason, it can."""
+    """Hold a node, and the reasons why it cannot take a case of a profile now; empty if it can."""
 
     node: Node
     reasons: tuple[Misfit, ...]
@@ -101,7 +101,7 @@ class NodeMatch(NamedTuple):
 
 
 class ProfileMatches(NamedTuple):
-    """Hold a profile with all nodes."""
+    """Hold a profile and its match with each node."""
 
     profile: Profile
     nodes: tuple[NodeMatch, ...]
@@ -121,7 +121,7 @@ class UncoveredDevices:
 
 @dataclass(frozen=True)
 class ClusterMatches:
-    """Hold what a cluster's nodes offer to its profiles."""
+    """Hold the matches of a cluster's profiles with its nodes."""
 
     rows: tuple[ProfileMatches, ...]
     uncovered: tuple[UncoveredDevices, ...]
@@ -153,12 +153,14 @@ def match_profiles(contents: ClusterContents) -> ClusterMatches:
         InvalidProfilesError: A profile is not valid.
     """
     nodes = read_nodes(contents.nodes, contents.pods or (), contents.slices or ())
-    published = dict(map(_parse_config_map, contents.config_maps or ())) or {"": Profiles()}
-    rows = tuple(
-        ProfileMatches(profile, tuple(NodeMatch(node, misfits(profile, node)) for node in nodes), source)
-        for source, profiles in published.items()
-        for profile in profiles
-    )
+    published = dict(map(_parse_config_map, contents.config_maps or ()))
+    if not published:
+        published = {"": Profiles()}  # the profiles that every operator has
+    rows = []
+    for source, source_profiles in published.items():
+        for profile in source_profiles:
+            node_matches = tuple(NodeMatch(node, misfits(profile, node)) for node in nodes)
+            rows.append(ProfileMatches(profile, node_matches, source))
     profiles = [row.profile for row in rows]
     uncovered_devices = []
     for resource, device_nodes in resources_without_profile(profiles, nodes).items():
@@ -166,7 +168,7 @@ def match_profiles(contents: ClusterContents) -> ClusterMatches:
         ready_made = tuple(_ready_made_profiles(resource, device_nodes))
         uncovered_devices.append(UncoveredDevices(resource, node_names, ready_made))
     notes = (*_notes(contents, profiles), *_notes_on_sources(published), *_notes_on_architectures(rows))
-    return ClusterMatches(rows, tuple(uncovered_devices), notes)
+    return ClusterMatches(tuple(rows), tuple(uncovered_devices), notes)
 
 
 def _parse_config_map(config_map: Mapping[str, Any]) -> tuple[str, Profiles]:
@@ -223,28 +225,33 @@ def as_json(matches: ClusterMatches) -> dict[str, Any]:
     """
     return {
         "format": FORMAT,
-        "profiles": [
-            {
-                **profile.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True),
-                "source": source or None,
-                "asksFor": {name: str(amount) for name, amount in profile_requests(profile).items()},
-                "nodes": [
-                    {
-                        "name": match.node.name,
-                        "fits": match.fits,
-                        "free": not match.reasons,
-                        "why": [{"cause": reason.cause, "message": reason.message} for reason in match.reasons],
-                    }
-                    for match in nodes
-                ],
-            }
-            for profile, nodes, source in matches.rows
-        ],
+        "profiles": [_profile_document(row) for row in matches.rows],
         "uncovered": [
             {"resource": devices.resource, "nodes": list(devices.nodes), "ready": list(devices.ready)}
             for devices in matches.uncovered
         ],
         "notes": list(matches.notes),
+    }
+
+
+def _profile_document(row: ProfileMatches) -> dict[str, Any]:
+    """Return a profile and its matches with all nodes as an object for JSON."""
+    profile = row.profile
+    return {
+        **profile.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True),
+        "source": row.source or None,
+        "asksFor": {name: str(amount) for name, amount in profile_requests(profile).items()},
+        "nodes": [_node_document(match) for match in row.nodes],
+    }
+
+
+def _node_document(match: NodeMatch) -> dict[str, Any]:
+    """Return the match of a profile with a node as an object for JSON."""
+    return {
+        "name": match.node.name,
+        "fits": match.fits,
+        "free": not match.reasons,
+        "why": [{"cause": reason.cause, "message": reason.message} for reason in match.reasons],
     }
 
 

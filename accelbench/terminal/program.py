@@ -12,10 +12,10 @@ CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 class Command(click.Command):
-    """Print the errors of `accelbench.local`, and end with their exit codes; end on Ctrl-C with that of `Exit`."""
+    """Print the errors of `accelbench.local`, and end with their exit codes; on Ctrl-C, with `Exit.INTERRUPTED`."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print an error of accelbench's that it raises, and exit with the error's code."""
+        """Run the command; if it raises a `LocalError`, print the error and exit with its code."""
         try:
             return super().invoke(ctx)
         except UsageError as error:

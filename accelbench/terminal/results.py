@@ -23,20 +23,17 @@ FORMAT = "accelbench.dev/report/v1alpha1"
 
 def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]], record: RunRecord | None) -> str:
     """Return the results, the outcomes of their expectations, and the run's record as one JSON document."""
-    cases = [
-        {
-            "result": json.loads(redact_invalid(result).to_json()),
-            "expectations": [
-                {
-                    "expectation": json.loads(outcome.expectation.to_json()),
-                    "outcome": outcome.outcome,
-                    "sentence": outcome.sentence,
-                }
-                for outcome in outcomes
-            ],
-        }
-        for result, outcomes in measured
-    ]
+    cases = []
+    for result, outcomes in measured:
+        expectations = [
+            {
+                "expectation": json.loads(outcome.expectation.to_json()),
+                "outcome": outcome.outcome,
+                "sentence": outcome.sentence,
+            }
+            for outcome in outcomes
+        ]
+        cases.append({"result": json.loads(redact_invalid(result).to_json()), "expectations": expectations})
     run = json.loads(record.to_json()) if record is not None else None
     return json.dumps({"format": FORMAT, "run": run, "cases": cases}, ensure_ascii=False)
 

@@ -3,7 +3,6 @@
 A suite stays on this machine: the cluster has no such kind.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -48,7 +47,7 @@ class SuiteEntry(Document):
 
     @model_validator(mode="after")
     def _require_one_target(self) -> Self:
-        """Refuse an entry that names nothing to run, or two things."""
+        """Refuse an entry that names neither a file nor a workload, or both."""
         if (self.file is None) == (self.workload is None):
             raise ValueError("give either file, the path of a manifest, or workload, the name of one")
         return self
@@ -64,7 +63,7 @@ class SuiteSpec(Document):
 
 
 class BenchmarkSuite(Document):
-    """Describe a suite as it stands in its file."""
+    """Describe a suite in the form of its file."""
 
     api_version: Literal["accelbench.dev/v1alpha1"]
     kind: Literal["BenchmarkSuite"]
@@ -117,11 +116,12 @@ def parse_suite(text: str, source: str) -> BenchmarkSuite:
 
 
 def _locate(error: ValidationError, document: YamlDocument) -> Iterator[Problem]:
-    """Yield the problems of a document that is no suite, each with its field and line."""
+    """Yield the problems of an invalid suite, each with its field and line."""
     for detail in error.errors(include_url=False):
         if detail["type"] == "too_short" and detail["input"]:
             continue  # pydantic counts only valid items, and the others have problems of their own
-        path = re.sub(r"\.\[", "[", ".".join(f"[{key}]" if isinstance(key, int) else key for key in detail["loc"]))
+        steps = [f"[{key}]" if isinstance(key, int) else f".{key}" for key in detail["loc"]]
+        path = "".join(steps).removeprefix(".")
         message = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
             message = "unknown field"
@@ -151,7 +151,7 @@ def plan(suite: BenchmarkSuite, source: str, assignments: Sequence[str] = ()) ->
 
     Args:
         suite: The suite.
-        source: Path of the suite's file, which paths in the suite are relative to; it also names the file in messages.
+        source: Path of the suite's file. Paths in the suite are relative to it, and messages name it.
         assignments: Overrides for all runs, which come last.
     """
     problems: list[Problem] = []
@@ -201,4 +201,5 @@ def _target(entry: SuiteEntry, directory: Path) -> str:
 
 
 def _with_name(run: BenchmarkRun, name: str) -> BenchmarkRun:
+    """Return the run with another name."""
     return run.model_copy(update={"metadata": run.metadata.model_copy(update={"name": name})})

@@ -29,7 +29,7 @@ MARKDOWN_FILE = "suite.md"
 
 
 class SuiteRecord(Document):
-    """Describe `suite.json`: what the suite asked."""
+    """Describe `suite.json`: the runs of the suite, with all overrides."""
 
     format: Literal["accelbench.dev/suite-record/v1alpha1"] = "accelbench.dev/suite-record/v1alpha1"
     accelbench: str
@@ -40,6 +40,7 @@ class SuiteRecord(Document):
 
     @field_serializer("runs")
     def _serialize_without_status(self, runs: tuple[BenchmarkRun, ...]) -> list[dict[str, Any]]:
+        """Leave out the status of the runs, which only a cluster sets."""
         return [run.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"}) for run in runs]
 
 
@@ -51,7 +52,7 @@ class SuiteDirectory:
         self.path = path
 
     def write_record(self, name: str, description: str, runs: Sequence[BenchmarkRun]) -> SuiteRecord:
-        """Write what the suite asks, and return it; raises OSError."""
+        """Write the suite's record, and return it; raises OSError."""
         record = SuiteRecord(accelbench=accelbench.__version__, name=name, description=description, runs=tuple(runs))
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps(json.loads(record.to_json()), indent=2, ensure_ascii=False)
@@ -59,7 +60,7 @@ class SuiteDirectory:
         return record
 
     def load_record(self) -> SuiteRecord:
-        """Read what the suite asked; raises UnreadableResultError."""
+        """Read the suite's record; raises UnreadableResultError."""
         file = self.path / RECORD_FILE
         if not file.exists():
             raise UnreadableResultError(
@@ -75,14 +76,14 @@ class SuiteDirectory:
         return RunDirectory(self.path / name)
 
     def load(self, record: SuiteRecord, warn: Callable[[str], None]) -> Suite:
-        """Return the suite with the results that count; `warn` is called with a line for each unreadable result."""
+        """Return the suite with its complete results; `warn` is called with a line for each run that cannot be read."""
         runs = []
         for run in record.runs:
             name = run.metadata.name
             directory = self.run_directory(name)
             results = complete_results(
                 directory,
-                is_same_question=functools.partial(_is_same_question, run=run, version=record.accelbench),
+                is_same_run=functools.partial(_is_same_run, run=run, version=record.accelbench),
                 has_other_source=_has_other_source,
                 on_unreadable=lambda error: warn(f"{error}; ignoring it"),
             )
@@ -107,13 +108,13 @@ def reusable_results(directory: RunDirectory, planned: PlannedRun, warn: Callabl
         return {}
     return complete_results(
         directory,
-        is_same_question=functools.partial(_is_same_question, run=planned.run, version=accelbench.__version__),
+        is_same_run=functools.partial(_is_same_run, run=planned.run, version=accelbench.__version__),
         has_other_source=_has_other_source,
         on_unreadable=lambda error: warn(f"{error}; measuring it again"),
     )
 
 
-def _is_same_question(recorded: RunRecord, run: BenchmarkRun, version: str) -> bool:
+def _is_same_run(recorded: RunRecord, run: BenchmarkRun, version: str) -> bool:
     """Return True if the record is of the same manifest, expectations included, and of this version of accelbench."""
     return recorded.run == run and recorded.accelbench == version
 
@@ -129,7 +130,7 @@ def _is_same_script(directory: RunDirectory, script: Path) -> bool:
 def _has_other_source(result: Result) -> bool:
     """Return True if the source of the result's workload has changed since the measurement.
 
-    Scripts are not looked at: `_is_same_script` compares them with their copies.
+    Return False for a script: `_is_same_script` compares it with its copy.
     """
     if result.case.script is not None:
         return False
