@@ -60,13 +60,14 @@ def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure)
 def _without_verdicts(
     comparisons: Iterable[Comparison], blamed_variant: str, failure: Failure
 ) -> tuple[Comparison, ...]:
-    """Return the comparisons, after removing speedup, interval and verdict where the blamed variant is compared."""
-    return tuple(
-        without_verdict(comparison, blamed_variant, failure)
-        if blamed_variant in {comparison.variant, comparison.baseline}
-        else comparison
-        for comparison in comparisons
-    )
+    """Return the comparisons; those with the blamed variant are without speedup, interval and verdict."""
+    new_comparisons = []
+    for comparison in comparisons:
+        if blamed_variant in {comparison.variant, comparison.baseline}:
+            new_comparisons.append(without_verdict(comparison, blamed_variant, failure))
+        else:
+            new_comparisons.append(comparison)
+    return tuple(new_comparisons)
 
 
 def _empty_result(case: Case, now: str) -> Result:

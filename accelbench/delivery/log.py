@@ -29,12 +29,15 @@ MAXIMUM_LINE_BYTES = 8 * 1024
 MAXIMUM_LOG_BYTES = 4 * 1024 * 1024
 MAXIMUM_DOCUMENT_BYTES = 8 * 1024 * 1024
 MAXIMUM_HEADLINE_BYTES = 3 * 1024
+"""Kubelets cut a termination message after 4 KiB."""
 PAYLOAD_CHARACTERS = 7800
+"""Maximum number of Base64 characters in a line: with what comes before them, a line has less than
+`MAXIMUM_LINE_BYTES`."""
 MAXIMUM_REPORTED = 20
-"""Problems of each kind that are listed for a log."""
+"""Maximum number of problems of each kind that are listed for a log."""
 MAXIMUM_INCOMPLETE = 16
-"""Documents that are gathered at once. The supervisor writes one after another; a log that is read twice, or output
-between the lines, does not mix more than a few."""
+"""Maximum number of documents that are gathered at once. The supervisor writes one after another; a log that is read
+twice, or output between the lines, does not mix more than a few."""
 
 DocumentKind = Literal["checkpoint", "result", "launch"]
 MAXIMUM_BYTES_BY_KIND: Mapping[DocumentKind, int] = {
@@ -71,14 +74,14 @@ class LaunchFinished(Document):
     type: Literal["launch-finished"] = "launch-finished"
     variant: Line
     round: int
-    """0: before the first round it turned out that the variant cannot be launched."""
+    """The round; 0 if it turned out before the first round that the variant cannot be launched."""
     failure: FailureReason | None = None
     unfinished: Unfinished | None = None
     wall_seconds: DecimalString
 
 
 class TimeSoFar(Document):
-    """Hold a variant's time over the rounds that count so far, or the checks for which it has none."""
+    """Hold a variant's time over the rounds that count so far, or the checks because of which it has no time."""
 
     variant: Line
     seconds: DecimalString | None = None
@@ -126,7 +129,7 @@ class Headline(Document):
     """Variant of the current launch, while `state` is `running`."""
     round: int = Field(default=0, ge=0)
     digest: str | None = None
-    """SHA-256 of the JSON of the result, or before that of the last checkpoint."""
+    """SHA-256 of the JSON of the result or, before there is a result, of the last checkpoint."""
     comparisons: tuple[SpeedupEstimate, ...] = ()
     message: Line = ""
 
@@ -193,7 +196,7 @@ def parse_event(line: str) -> Event | None:
 
 
 class _Identity(NamedTuple):
-    """Identify a document by what all its lines have in common."""
+    """Identify a document by the fields that all its lines share."""
 
     kind: DocumentKind
     identifier: str
@@ -230,7 +233,7 @@ class DeliveredDocument:
 
 @dataclass(frozen=True)
 class LogDocuments:
-    """Hold the whole documents of a log, in order, and the problems of the others."""
+    """Hold the complete documents of a log, in order, and the problems of its other documents."""
 
     documents: tuple[DeliveredDocument, ...] = ()
     problems: tuple[str, ...] = ()
@@ -276,7 +279,7 @@ class LogReader:
     """Find the documents of a log that arrives in pieces: `feed` the pieces, then `finish`.
 
     Any program can print what looks like a document. So at most `MAXIMUM_INCOMPLETE` documents are gathered at once,
-    and of the complete ones only the newest are kept.
+    and only the newest complete documents are kept.
     """
 
     def __init__(
@@ -319,7 +322,8 @@ class LogReader:
                 intact[identity] = document
         for problem in reversed(altered):
             self._problems.add(problem)
-        for identity in [each for each in self._incomplete if each not in intact]:
+        truncated = [identity for identity in self._incomplete if identity not in intact]
+        for identity in truncated:
             self._report_truncated(identity)
         problems = (*self._unreadable.reports(), *self._problems.reports())
         return LogDocuments(tuple(reversed(intact.values())), problems)
@@ -355,8 +359,8 @@ class LogReader:
     def _report_truncated(self, identity: _Identity) -> None:
         """Drop the lines that were gathered of an incomplete document, and report the document as truncated."""
         slices = self._incomplete.pop(identity)
-        have = f"{len(slices)} of {identity.lines} lines"
-        self._problems.add(f"{identity.kind} {identity.identifier}: truncated: {have}")
+        line_count = f"{len(slices)} of {identity.lines} lines"
+        self._problems.add(f"{identity.kind} {identity.identifier}: truncated: {line_count}")
 
 
 class _Problems:
@@ -405,7 +409,7 @@ def _inflate(payload: str, maximum_bytes: int) -> str:
         text = decompressor.decompress(base64.b64decode(payload, validate=True), maximum_bytes).decode()
     except (ValueError, zlib.error):
         return ""
-    # If not, the payload ends too early, or its text has more than `maximum_bytes`.
+    # False if the payload ends too early, or if its text has more than `maximum_bytes`.
     is_complete = decompressor.eof and not decompressor.unconsumed_tail
     return text if is_complete else ""
 

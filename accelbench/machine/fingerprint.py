@@ -107,7 +107,7 @@ def of_launches(case: Case, launches: Iterable[LaunchRecord]) -> dict[str, str]:
 
 
 def of_environments(case: Case) -> dict[str, str]:
-    """Return a fingerprint entry for each variant with an environment of its own: the digest of what it contains."""
+    """Return a fingerprint entry for each variant with an environment of its own: the digest of the lock."""
     environments = ((variant.name, case.environment_of(variant.name)) for variant in case.variants)
     return {
         f"{_VARIANT}.{name}.lock": environment.lock_digest
@@ -131,7 +131,8 @@ def of_source(workload: type) -> dict[str, str]:
     """
     try:
         module = sys.modules[workload.__module__]
-        codes = [code_of(inspect.getsource(each)) for each in (module, *_private_modules(module))]
+        modules = (module, *_private_modules(module))
+        codes = [code_of(inspect.getsource(source_module)) for source_module in modules]
     except (OSError, KeyError, TypeError):
         return {}
     return {"workloadSource": _digest("\n".join(codes))}

@@ -11,7 +11,7 @@ FLOAT64_BYTES = 8
 
 
 def needed_bytes(workload: Workload, parameters: Any) -> int:
-    """Return the least bytes of memory that a launch of the case needs; 0 if unknown."""
+    """Return the minimum number of bytes of memory that a launch of the case needs; 0 if unknown."""
     return round(workload.memory(parameters, FLOAT64_BYTES))
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 NEW_LINE = re.compile("\r\n?|\n")
-"""What ends a line in Python. `str.splitlines` also splits at characters that may be inside of a string."""
+"""The ends of lines in Python. `str.splitlines` also splits at other characters, which may be inside a string."""
 
 
 class Span(NamedTuple):
-    """The place of a piece of source: lines from 0, columns in characters from 0, the end not included."""
+    """Locate a part of a source: lines from 0, columns in characters from 0; the end column is not included."""
 
     first_line: int
     start: int
@@ -38,15 +38,17 @@ def code_of(source: str) -> str:
         for index in range(span.first_line + 1, span.last_line + 1):
             lines[index] = ""
     inside_strings = _lines_inside_strings(tree)
-    return "\n".join(
-        line if index in inside_strings else line.rstrip()
-        for index, line in enumerate(lines)
-        if line.strip() or index in inside_strings
-    )
+    code_lines = []
+    for index, line in enumerate(lines):
+        if index in inside_strings:
+            code_lines.append(line)
+        elif line.strip():
+            code_lines.append(line.rstrip())
+    return "\n".join(code_lines)
 
 
 def _comments(lines: list[str]) -> Iterator[Span]:
-    """Yield where each comment is."""
+    """Yield the span of each comment."""
     for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline):
         if token.type == tokenize.COMMENT:
             (line, start), (_, end) = token.start, token.end
@@ -54,7 +56,7 @@ def _comments(lines: list[str]) -> Iterator[Span]:
 
 
 def _docstrings(tree: ast.Module, lines: list[str]) -> Iterator[Span]:
-    """Yield where each docstring is."""
+    """Yield the span of each docstring."""
     for node in _docstring_nodes(tree):
         first, last = _lines_of(node)
         end = _column(lines[last], node.end_col_offset or 0)
@@ -62,14 +64,14 @@ def _docstrings(tree: ast.Module, lines: list[str]) -> Iterator[Span]:
 
 
 def _docstring_nodes(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Yield the string of each statement that is only a string, as also stands below attributes."""
+    """Yield each string that is a statement of its own: a docstring, or the text below an attribute."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.value
 
 
 def _lines_inside_strings(tree: ast.Module) -> frozenset[int]:
-    """Return the lines of strings of several lines, whose blank lines count; docstrings left out."""
+    """Return the lines, from 0, of strings that span several lines, without docstrings: their blank lines are kept."""
     docstrings = set(_docstring_nodes(tree))
     inside: set[int] = set()
     for node in ast.walk(tree):
@@ -86,5 +88,5 @@ def _lines_of(node: ast.expr) -> tuple[int, int]:
 
 
 def _column(line: str, offset: int) -> int:
-    """Return the column in characters of an offset in bytes, in which `ast` counts."""
+    """Convert an offset in bytes, as `ast` counts, to a column in characters."""
     return len(line.encode()[:offset].decode())

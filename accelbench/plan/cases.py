@@ -1,6 +1,6 @@
 """Expand a run's sweep into cases, at most 256, always in the same order.
 
-A case is a function of its run and its index, so no list of them needs to be kept.
+A case is a function of its run and its index, so cases need not be stored.
 """
 
 from decimal import Decimal
@@ -121,7 +121,7 @@ def _combination(run: BenchmarkRun, index: int) -> tuple[dict[str, ParameterValu
     for axis in reversed(run.spec.sweep):
         index, position = divmod(index, len(axis.values))
         values.append(axis.values[position])
-    # What is left of the index is the target's, because targets vary slowest.
+    # The rest of the index is that of the target, because targets vary slowest.
     names = [axis.name for axis in run.spec.sweep]
     targets = run.spec.accelerator.targets
     return dict(zip(names, reversed(values), strict=True)), targets[index] if targets else None

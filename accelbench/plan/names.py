@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 MAXIMUM_LENGTH = 63
 MAXIMUM_JOB_LENGTH = 60
-"""An Indexed Job's pods have its name and their index as host name, so the API server refuses longer names."""
+"""Maximum length of a Job's name: the pods of an Indexed Job have that name and their index as host name."""
 HASH_LENGTH = 10
 
 

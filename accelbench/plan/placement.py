@@ -40,7 +40,7 @@ class Taint:
 
 @dataclass(frozen=True)
 class Node:
-    """Hold the properties of a node that decide placement, and what its pods request."""
+    """Hold the properties of a node that decide placement, and the requests of its pods."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -129,9 +129,10 @@ def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iter
 
 
 def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
-    """Return True if the toleration matches the taint. One without a key matches each key; without an effect, each."""
+    """Return True if the toleration matches the taint; without a key or an effect, a toleration matches all of them."""
     matches_key = toleration.key in {None, taint.key}
-    matches_value = toleration.operator == "Exists" or (toleration.value or "") == taint.value
+    has_same_value = (toleration.value or "") == taint.value
+    matches_value = toleration.operator == "Exists" or has_same_value
     matches_effect = toleration.effect in {None, taint.effect}
     return matches_key and matches_value and matches_effect
 

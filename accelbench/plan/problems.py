@@ -22,7 +22,7 @@ from accelbench.workload import ProtocolName, Workload
 
 
 def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Return the problems of a run's spec: those of its size and its targets or, without such problems, all others.
+    """Return the problems of a run's spec; if its size, targets or environments have problems, only these.
 
     A script that is not on this machine is checked by the runner, not here.
     """
@@ -190,7 +190,7 @@ def _check_spec(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
     problems += _check_variants(run, workload)
     for index, axis in enumerate(run.spec.sweep):
         problems += _check_axis(f"spec.sweep[{index}]", parameters, axis)
-    # Whoever plans the cases reports that there are too many: `case_indices` raises an error.
+    # If there are too many cases, `case_indices` reports that when they are planned.
     if not problems and count_cases(run) <= MAXIMUM_CASES:
         problems += _check_cases(run, workload)
     return problems

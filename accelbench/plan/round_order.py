@@ -2,8 +2,8 @@
 
 Every second round has the reverse order of the round before. If the machine drifts steadily over these two rounds, no
 variant is favoured: it gains in one round what it loses in the other. With a drift of three standard deviations per
-launch, the intervals of independent orders cover the true value in 89.5 to 94.4 % of experiments, those of such pairs
-nearly always (docs/results/coverage.md).
+launch, the confidence intervals cover the true value in 89.5 to 94.4 % of experiments if each round has an independent
+order, and nearly always with such pairs of rounds (docs/results/coverage.md).
 """
 
 import hashlib

@@ -8,7 +8,7 @@ from accelbench import figures
 
 @dataclass(frozen=True)
 class MeasuredTime:
-    """Hold how long a case took, and how long it might have taken at most."""
+    """Hold how long a case took, and its time limit."""
 
     seconds: float
     limit_seconds: int
@@ -16,7 +16,7 @@ class MeasuredTime:
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """Hold the time that the cases without a result take."""
+    """Estimate the time that the cases without a result take."""
 
     limit_seconds: int
     """Sum of their time limits."""
@@ -32,7 +32,7 @@ class TimeLeft:
 
 
 def time_left(limits_of_open_cases: Iterable[int], measured: Iterable[MeasuredTime]) -> TimeLeft:
-    """Return the time that open cases take if they use the same share of their limits as the measured ones did.
+    """Estimate the time that open cases take: the same share of their limits that the measured cases took.
 
     Args:
         limits_of_open_cases: The time limit of each case that has no result, in seconds.
