@@ -106,7 +106,7 @@ class WatchedArray(np.ndarray[Any, Any]):
 
 
 def _watch(array: Array, decisions: list[str]) -> WatchedArray:
-    """Return a view of the array that records its decisions in this list."""
+    """Return a view of the array that adds an entry to `decisions` each time that Python reads a number."""
     view = array.view(WatchedArray)
     view.decisions = decisions
     return view

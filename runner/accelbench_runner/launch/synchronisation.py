@@ -126,8 +126,8 @@ class LateWork:
     def _least_late_run(self, run: Callable[[], _Run], maximum_runs: int) -> WatchedRun | None:
         """Repeat a run while work seems to continue after it; return the run with the fewest late seconds.
 
-        The late seconds after matrix products are subtracted from them, because threads of a pool spin for a while
-        after any work. Returns None if a matrix product failed.
+        Its late seconds are reduced by those after matrix products, because threads of a pool spin for a while after
+        any work. Returns None if a matrix product failed.
         """
         runs, baseline_seconds = [], 0.0
         for _ in range(maximum_runs):

@@ -109,7 +109,7 @@ class Allowance:
         self._probe_began_at = self.clock()
 
     def probe_ended(self) -> None:
-        """Apply the launch's limit again after a probe, which had its own limit; the launch gets those seconds back."""
+        """Apply the launch's time limit again; the seconds that the probe took do not count against it."""
         self._ended_probes_seconds = self.total_probe_seconds
         self._probe_began_at = None
 

@@ -347,7 +347,7 @@ def _merge_observations(observations_by_launch: Sequence[Mapping[str, Scalar]]) 
 
 
 def _observation_type(value: Scalar) -> ObservationType:
-    """Return the name by which a result calls the type of an observed value."""
+    """Return the name that results use for the type of an observed value."""
     if isinstance(value, bool):  # before numbers, because a bool is an int as well
         return "truth"
     return "text" if isinstance(value, str) else "number"
