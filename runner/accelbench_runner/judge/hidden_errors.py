@@ -14,7 +14,7 @@ import numpy as np
 from accelbench import figures
 from accelbench.api.case import Precision
 from accelbench.workload import Array, NamedArrays
-from accelbench_runner.judge.arithmetic import EPSILON
+from accelbench_runner.judge.arithmetic import EPSILON, root_mean_square
 from accelbench_runner.judge.canonical import CanonicalError, CanonicalForm
 from accelbench_runner.judge.comparison import compare_array
 from accelbench_runner.judge.expected import Expected
@@ -143,16 +143,11 @@ def _disturb(array: Array, error: float, rng: np.random.Generator, place: int | 
     flat = disturbed.reshape(-1)
     where = slice(None) if place is None else slice(place, place + 1)
     if array.dtype.kind in "fc":
-        flat[where] = _disturb_floats(flat[where], error * _root_mean_square(array), rng)
+        scale = root_mean_square(np.abs(array)) or 1.0  # 1 if all numbers are 0, or none is finite
+        flat[where] = _disturb_floats(flat[where], error * scale, rng)
     else:
         flat[where] = _disturb_integers(flat[where], np.unique(flat), rng)
     return disturbed
-
-
-def _root_mean_square(array: Array) -> float:
-    """Return the root mean square of the finite numbers; 1 if all are 0 or none is finite."""
-    sizes = np.abs(array[np.isfinite(array)]).astype(np.float64)
-    return (float(np.sqrt(np.mean(np.square(sizes)))) if sizes.size else 0.0) or 1.0
 
 
 def _disturb_floats(numbers: Array, error: float, rng: np.random.Generator) -> Array:
