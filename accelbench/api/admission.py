@@ -1,9 +1,10 @@
-"""Refuse a manifest as the API server would, without one: the same refusals, in the same words.
+"""Check a manifest as the API server would, without a server: the same refusals, in the same words.
 
-It walks the schema of the CRD in the server's order. Unknown fields end it; otherwise nulls are dropped, defaults
-filled in, every bound checked, and then the rules, unless something is missing or has a wrong type. The one difference:
-integers beyond 64 bits, which the server reads as fractions, are called too large here. Wording: k8s.io/kube-openapi
-`pkg/validation/errors`, k8s.io/apimachinery `pkg/util/validation/field` (1.37).
+The checks follow the schema of the CRD in the server's order. If there are unknown fields, only they are reported.
+Otherwise nulls are dropped, defaults are filled in and every bound is checked; then the CEL rules are checked, unless a
+field is missing or has a wrong type. One refusal differs: integers beyond 64 bits, which the server reads as fractions,
+are refused as too large here. Wording: k8s.io/kube-openapi `pkg/validation/errors`, k8s.io/apimachinery
+`pkg/util/validation/field` (1.37).
 """
 
 import copy
@@ -27,9 +28,9 @@ class Refusal(Problem):
     """Describe a problem in the API server's words."""
 
     blocking: bool = False
-    """True if the server checks no rules of the manifest because of it."""
+    """True if the server then skips all CEL rules of the manifest."""
     unshown_path: str = ""
-    """Path of the field if the message names it itself; then `path` is empty, so that it is not shown twice."""
+    """Path of the field if the message already names the field; `path` is then empty, so that it is shown only once."""
 
 
 def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
@@ -72,7 +73,7 @@ def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Re
         for name, field_value in value.items():
             field_path = _child_path(path, name)
             field_schema = properties.get(name, schema.get("additionalProperties"))
-            if field_path == "metadata":  # the API server knows its fields without the schema
+            if field_path == "metadata":  # the API server knows the fields of metadata without the schema
                 yield from _refuse_unknown_metadata(field_value)
             elif field_schema is not None:
                 yield from _refuse_unknown_fields(field_schema, field_value, field_path)
@@ -132,6 +133,7 @@ def _check_value(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 def _check_type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
     """Yield a refusal if the schema declares a type and the value has another type."""
     is_int_or_string = schema.get("x-kubernetes-int-or-string")
+    # The server's message joins several types by a comma.
     declared_type = "integer,string" if is_int_or_string else schema.get("type")
     actual_type = "null" if value is None else JSON_TYPES[type(value)]
     if declared_type is not None and actual_type not in declared_type.split(","):
@@ -140,7 +142,7 @@ def _check_type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 
 
 def _check_string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
-    """Yield a refusal for the first check that the string fails."""
+    """Yield a refusal if the string is too long, too short or does not match the pattern; only the first of these."""
     maximum = schema.get("maxLength")
     minimum = schema.get("minLength", 0)
     if maximum is not None and len(value) > maximum:

@@ -1,7 +1,7 @@
 """Define the case document: everything that a runner needs to measure one case, without looking anything up.
 
 The plan writes it, an annotation carries it to the pod (or a file to the child process), `python -m accelbench_runner
-CASE` reads it, and the result contains it, so that a result shows its request.
+CASE` reads it, and the result contains it, so that a result shows what was requested.
 """
 
 import re
@@ -15,9 +15,9 @@ from accelbench.api.environment import CaseEnvironment
 from accelbench.document import DecimalString, Document, Line, on_one_line
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16", "float16"]
-"""Arithmetic of a program."""
+"""Arithmetic that a program computes in."""
 PrecisionPolicy = Literal["float64", "float32", "tf32", "bfloat16", "float16", "default"]
-"""What a run requests: an arithmetic for all variants, or float32 arrays with each framework's default products."""
+"""Arithmetic that a run requests of all variants; `default`: float32 arrays, with each framework's default products."""
 ParameterValue = (
     Annotated[int, Field(ge=1 - 2**53, le=2**53 - 1)]
     | Annotated[str, Field(max_length=256), AfterValidator(on_one_line)]
@@ -79,7 +79,7 @@ class MeasurementSettings(Document):
 
 
 OVERTIME_SECONDS = 3600
-"""Seconds that a runner may take beyond its case's time limit, to start and to deliver. Then it ends itself."""
+"""Seconds beyond the case's time limit in which a runner may start and deliver its result, before it ends itself."""
 
 
 class CaseMeasurement(MeasurementSettings):
@@ -219,13 +219,14 @@ class Case(Document):
     accelerator: CaseAccelerator = CaseAccelerator()
 
     def environment_of(self, variant: str) -> CaseEnvironment | None:
-        """Return the environment of the variant of that name; None if it runs in accelbench's own."""
-        name = next((each.environment for each in self.variants if each.name == variant), None)
-        return next((environment for environment in self.environments if environment.name == name), None)
+        """Return the environment that the named variant runs in; None if that is accelbench's own."""
+        environment_names = {case_variant.name: case_variant.environment for case_variant in self.variants}
+        environments = {environment.name: environment for environment in self.environments}
+        return environments.get(environment_names.get(variant) or "")
 
     @property
     def arithmetic(self) -> Precision:
-        """Return the arithmetic that outputs are held to: for `default`, the least exact of the frameworks'."""
+        """Return the arithmetic for the tolerance of outputs; for `default`, the least exact that a framework uses."""
         precision = self.measurement.precision
         if precision != "default":
             return precision

@@ -1,4 +1,4 @@
-"""Describe how compiling a variant for a target ended; its numbers are with the variant.
+"""Describe how compiling a variant for a target ended. The program's numbers are in `VariantResult.numbers`.
 
 There is no field for a time: nothing ran, and a time cannot be derived from a program.
 """

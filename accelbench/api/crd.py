@@ -22,15 +22,15 @@ from accelbench.api.rules import ANY_FIELDS_KEYWORD, RULES_KEYWORD, Rule
 from accelbench.api.run import IMMUTABLE_FIELDS, BenchmarkRun
 
 DIRECTORY = Path("crds")
-"""Relative to the root of a checkout, as the models may be those of an installed wheel."""
+"""Relative to the working directory, not to this file: the models may be imported from an installed wheel."""
 COMMAND = "python -m accelbench.api.crd"
 Schema = dict[str, Any]
 MAXIMUM_INTEGER = 2**53 - 1
-"""Larger integers are not the same in every JSON reader."""
+"""Largest integer that every JSON reader represents exactly."""
 MAXIMUM_ENTRIES = 4096
-"""Maximum number of entries of lists and maps that declare none."""
+"""Maximum number of entries of lists and maps that declare no maximum."""
 MAXIMUM_CHARACTERS = 32 * 1024
-"""Maximum length of strings that declare none."""
+"""Maximum length of strings that declare no maximum."""
 
 COPIED_KEYWORDS = (  # they mean the same in JSON schema and in a CRD
     "description",
@@ -51,7 +51,7 @@ COPIED_KEYWORDS = (  # they mean the same in JSON schema and in a CRD
     RULES_KEYWORD,
     ANY_FIELDS_KEYWORD,
 )
-# They have no place in a CRD, or `to_structural_schema` converts them.
+# Keywords of JSON schema that `to_structural_schema` converts, or drops because a CRD does not allow them.
 CONVERTED_KEYWORDS = {
     "title",
     "default",
@@ -100,7 +100,7 @@ class CustomResource:
     status: bool = False
     """True if the status is a subresource."""
     rules: tuple[Rule, ...] = ()
-    """Rules of the whole object: on a field's change that depends on the status."""
+    """CEL rules of the whole object, such as rules on changes that depend on the old status."""
 
     @property
     def name(self) -> str:
@@ -114,7 +114,7 @@ class CustomResource:
 
 
 AGE = Column("Age", ".metadata.creationTimestamp", "date")
-FINISHED = '.status.conditions[?(@.type=="Finished")].message'
+FINISHED_MESSAGE = '.status.conditions[?(@.type=="Finished")].message'
 
 KINDS = (
     CustomResource(
@@ -134,7 +134,7 @@ KINDS = (
             Column("Series", ".spec.series", wide=True),
             Column("Started", ".status.startTime", "date", wide=True),
             Column("Finished", ".status.completionTime", "date", wide=True),
-            Column("Message", FINISHED, description="What it waits for, or how it ended.", wide=True),
+            Column("Message", FINISHED_MESSAGE, description="What it waits for, or how it ended.", wide=True),
             AGE,
         ),
     ),

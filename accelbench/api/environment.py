@@ -1,4 +1,4 @@
-"""Define Python environments of their own for variants: what a run asks for, and what a case was measured with."""
+"""Define separate Python environments for variants: as a run requests them, and as a case was measured in them."""
 
 import hashlib
 import re
@@ -43,7 +43,7 @@ class CaseEnvironment(Document):
     interpreter: Line = Field(description="The path of its Python.")
     packages: dict[Line, Line] = Field(
         default={},
-        description="The version of each package by name: of the lock, else as found before the first round.",
+        description="The version of each package by name: from the lock, or without one as installed before round 1.",
     )
     python_version: Line = Field(
         default="", description="Its Python's version; empty if the environment cannot be used."

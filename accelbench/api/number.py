@@ -9,9 +9,9 @@ from pydantic_core import CoreSchema
 Unit = Literal[
     "", "s", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "J", "steps", "times", "share", "of the tolerance", "currency"
 ]
-"""Empty for counts; `currency` is that of the case's price."""
+"""Unit of a number: empty for counts; `currency` stands for the currency of the case's price."""
 Reduction = Literal["agreed", "most", "fewest", "first"]
-"""How the numbers of several launches become one; `agreed`: the common number, or none if launches differ."""
+"""How one number is made of those of several launches; `agreed`: the common number, or none if launches differ."""
 DISPATCHED = "dispatched"
 """Platform name for programs that are not compiled, whose operations are dispatched one by one."""
 
@@ -27,7 +27,7 @@ class Number:
     fact: str = ""
     """Field of `Facts` that reports the number; `a.b` is field `b` of field `a`. Empty if the number is calculated."""
     launches: Reduction = "agreed"
-    """How the values of several launches become one."""
+    """How one number is made of the values of several launches."""
     timed: bool = False
     """True if the number derives from times. Such numbers are not shown for a variant that a check rejects."""
     table: Literal["", "work", "program", "target"] = ""
@@ -48,7 +48,7 @@ class Number:
     compared: bool = False
     """True if the number has the interval of a comparison with the baseline."""
     undisturbed: bool = False
-    """True if other load does not change the number, so that every launch can provide it."""
+    """True if other load on the machine does not change the number, so that launches in disturbed rounds count too."""
     estimated_for: tuple[str, ...] = ()
     """Platforms (or `DISPATCHED`) for which a compiler without a device can only estimate the number."""
     checked_by: str = ""

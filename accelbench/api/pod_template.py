@@ -1,9 +1,9 @@
 """Define what a run may set on its pods: `spec.podTemplate`, merged over the operator's pod template.
 
-It is a closed list. Fields with which the pod could disturb other pods or escape its isolation (host namespaces,
-privileges, further containers, host paths) are refused by name, for every client: an unknown field would be pruned
-silently for a client without strict validation. Settings for a whole cluster belong in a profile, which the
-administrator owns.
+The list of fields is closed. Fields with which the pod could disturb other pods or escape its isolation (host
+namespaces, privileges, further containers, host paths) are declared and refused by name: the API server would silently
+drop an undeclared field unless the client asks for strict validation. Settings for a whole cluster belong in a profile,
+which the administrator owns.
 """
 
 from typing import Annotated, Any, Literal
@@ -17,6 +17,7 @@ from accelbench.document import Document
 Text = Annotated[str, Field(max_length=1024)]
 ObjectName = Annotated[str, Field(min_length=1, max_length=253)]
 Key = Annotated[str, Field(min_length=1, max_length=317)]
+"""Key of a label or taint: an optional DNS subdomain (253 characters) with a slash, and a name (63 characters)."""
 Quantity = (
     Annotated[int, Field(ge=0, le=2**53 - 1)]
     | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|[MGTPE]|[KMGTPE]i)?$", max_length=32)]

@@ -2,7 +2,7 @@
 
 Ready-made profiles are in `presets.yaml`. `cpu` and `nvidia` always exist; an administrator selects others, and adds or
 replaces profiles, in a YAML file whose path is in `ACCELBENCH_PROFILES` (the chart mounts it). The command line needs
-only the platform, the operator needs all of it.
+only a profile's platform, the operator needs all of it.
 
 TPU slices on GKE: a pod is placed on a slice only if it requests every chip of its node; labels and sizes are from
 cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus.
@@ -112,7 +112,7 @@ class Profile(Document):
     def takes_whole_node(self) -> bool:
         """Return True if no other case may run on the node at the same time.
 
-        By default, that is so for a profile that names no device.
+        By default, only a profile without a `resource` and a `device_class` takes the whole node.
         """
         if self.exclusive is not None:
             return self.exclusive == "Node"

@@ -20,7 +20,7 @@ class Reason(StrEnum):
     meaning: str
     remedy: str
     retry_limit: RetryLimit | None
-    """For an attempt: what limits new attempts; None if the case caused the failure, so that none would succeed."""
+    """Limit on new attempts after this reason; None if the case caused the failure, so that another would fail too."""
 
     def __new__(cls, word: str, meaning: str, remedy: str = "", retry_limit: RetryLimit | None = None) -> Self:
         """Create a member that equals the string `word`, and set its attributes."""

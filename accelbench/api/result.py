@@ -230,8 +230,7 @@ class SpeedupEstimate(Document):
 class Comparison(SpeedupEstimate):
     """Compare a variant with the baseline: the speedup with its interval and the verdict, or why there is none.
 
-    The judge makes it, and every part of accelbench passes it on unchanged. A document that holds estimates, such as a
-    headline, holds a comparison as one.
+    The judge makes it, and every part of accelbench passes it on unchanged, also where a SpeedupEstimate is expected.
     """
 
     baseline: Line = Field(description="The baseline's name.")
@@ -249,9 +248,10 @@ class Comparison(SpeedupEstimate):
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
         """Refuse a comparison whose fields contradict each other."""
-        in_order = (self.lower, self.speedup, self.upper)
-        values = [float(text) for text in in_order if text is not None]
-        if self.verdict is not None and (self.invalid or len(values) < len(in_order)):
+        texts_in_order = (self.lower, self.speedup, self.upper)
+        values = [float(text) for text in texts_in_order if text is not None]
+        has_interval = len(values) == len(texts_in_order)
+        if self.verdict is not None and (self.invalid or not has_interval):
             raise ValueError(f"{self.variant}: a verdict needs an interval and no failed check")
         if self.invalid and values:
             raise ValueError(f"{self.variant}: an invalid comparison shows no speedup")
@@ -464,7 +464,7 @@ class BenchmarkResult(Document):
     api_version: Literal["accelbench.dev/v1alpha1"] = API_VERSION
     kind: Literal["BenchmarkResult"] = "BenchmarkResult"
     metadata: ObjectMeta
-    # All fields are required: RESULT_IS_FINAL does not apply to a field that is added or removed.
+    # All fields are required, because the API server does not check RESULT_IS_FINAL if a field is added or removed.
     summary: Annotated[ResultSummary, rules.RESULT_IS_FINAL]
     expectations: Annotated[tuple[JudgedExpectation, ...], rules.RESULT_IS_FINAL] = Field(
         max_length=32, description="The run's expectations of this case, judged by the operator."

@@ -38,7 +38,7 @@ class Rule:
     arguments_cel: tuple[str, ...] = ()
     """CEL expressions of the values that replace the message's `%s`."""
     arguments: Callable[[Any], tuple[Any, ...]] = lambda _: ()
-    """Returns the same values; it is called only for a value that breaks the rule."""
+    """Returns the values of `arguments_cel`; it is called only for a value that breaks the rule."""
     field_path: str = ""
     """Field to blame, relative to the annotated one: `.baseline`."""
     forbidden: bool = False

@@ -220,7 +220,7 @@ class RunPolicy(Document):
         default=3600,
         ge=0,
         le=MAXIMUM_SECONDS,
-        description="They are deleted after this time; may change.",
+        description="Seconds that those Jobs stay after their end; may change.",
     )
     result_retention_policy: ResultRetentionPolicy = Field(
         default="Retain",
@@ -304,7 +304,7 @@ IMMUTABLE_FIELDS = (
     rules.immutable_unless_refused("spec.runPolicy.disruptionRetries", _IN_FLIGHT),
     rules.immutable_unless_refused("spec.runPolicy.resultRetentionPolicy", _RETAINED),
 )
-"""The rules on what may change of a run, which belong to the whole object."""
+"""Rules that forbid changes of a run's fields; they belong to the schema of the whole object."""
 
 
 _CONDITION_TYPE = (
@@ -374,7 +374,7 @@ class Attempt(Document):
         default=None, description="When the next attempt starts, after one that failed because of the infrastructure."
     )
     finished: bool = Field(default=False, description="True: no result will come.")
-    completion_time: Timestamp | None = Field(default=None, description="When that became known.")
+    completion_time: Timestamp | None = Field(default=None, description="When finished became true.")
     pod: str | None = Field(default=None, description="The pod's name, once it exists.")
     node: str | None = Field(default=None, description="The node that the pod is on.")
     image: str | None = Field(default=None, description="The pod's image, by digest if the node reports one.")
@@ -415,7 +415,7 @@ class BenchmarkRunStatus(Document):
         default=None, description="Since when a case has been running; unset while none is."
     )
     active_seconds: int = Field(
-        default=0, ge=0, description="Seconds active before that; queued and suspended time does not count."
+        default=0, ge=0, description="Seconds active before activeStartTime; queued and suspended time does not count."
     )
     runner: UsedRunner | None = Field(
         default=None, description="What its pods are made from, fixed when it was accepted."

@@ -137,6 +137,7 @@ def _find_line(node: yaml.Node, keys: list[str]) -> int:
 class _Loader(yaml.SafeLoader):
     """Load YAML with JSON's types; refuse a duplicate key, which kubectl drops silently."""
 
+    # Without PyYAML's patterns for the types of scalars that go-yaml recognises differently; those are added below.
     yaml_implicit_resolvers = {
         first: [pair for pair in resolvers if not pair[0].endswith((":int", ":float", ":bool", ":timestamp", ":value"))]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -174,12 +175,14 @@ def _parse_integer(text: str) -> int:
     return int(text, 8 if is_octal else 0)
 
 
-for _tag, _pattern, _first in (
+for _tag, _pattern, _first_characters in (
     ("bool", r"y|Y|yes|Yes|YES|true|True|TRUE|on|On|ON|n|N|no|No|NO|false|False|FALSE|off|Off|OFF", "yYtToOnNfF"),
     ("int", r"[-+]?(0[xX][0-9a-fA-F][0-9a-fA-F_]*|0[oO]?[0-7][0-7_]*|0[bB][01][01_]*|0|[1-9][0-9_]*)", "-+0123456789"),
     ("float", r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first_characters)
+    )
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_integer)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
 _Loader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
