@@ -1,8 +1,8 @@
 """Pass arrays and parameters to a function of a script.
 
-A function gets them by the names of its parameters, and by position where it can, because `jax.grad(f)` needs that and
-`jax.vmap(f, in_axes)` counts positions. What has no names of its own gets arrays in their order instead: `*args`, a
-builtin such as `torch.sin`, a module, or a function of a framework, whose parameters each framework names differently.
+A function of the user gets each array as the parameter of the same name, and by position where it can, because
+`jax.grad(f)` and `jax.vmap(f, in_axes)` count positions. A callable whose parameters are not named like the arrays gets
+the arrays in their order: a function with `*args`, a builtin such as `torch.sin`, a module, or a framework's function.
 """
 
 import functools
@@ -18,12 +18,12 @@ from accelbench.catalogue.workload_checks import InvalidWorkloadError, location
 POSITIONAL_KINDS = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
 KEYWORD_KINDS = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY})
 LIBRARIES = frozenset({"numpy", "scipy"})
-"""Packages whose functions have parameter names that no array of a user has, besides those of frameworks."""
+"""Packages other than frameworks whose functions do not name their parameters like a user's arrays."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Name the arrays and the parameters of `arrays()` that a function gets, by position and by keyword."""
+    """Name the values that a function gets by position and by keyword: arrays, and parameters of `arrays()`."""
 
     positional: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ def names_its_arrays(function: Callable[..., Any]) -> bool:
 def required_names(function: Callable[..., Any], parameters: Collection[str]) -> list[str] | None:
     """Return the names of the arrays that the function needs; None if it can take arrays of any names.
 
-    `parameters` are the names of the parameters of `arrays()`, which are no arrays.
+    `parameters` are the names of the parameters of `arrays()`, which are not arrays.
     """
     signature = signature_of(function)
     if not names_its_arrays(function):  # it gets the arrays in their order
@@ -169,6 +169,6 @@ def required_names(function: Callable[..., Any], parameters: Collection[str]) ->
 
 
 def call_with(function: Callable[..., Any], arrays: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    """Call the function with the arrays, and with those of the parameters that it names."""
+    """Call the function with the arrays, and with the `parameters` that are in its signature."""
     arguments = choose_arguments(function, arrays, parameters)
     return arguments.caller(unpickle(function), parameters)(arrays)

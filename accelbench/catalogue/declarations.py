@@ -1,4 +1,4 @@
-"""Read what a script declares beside its functions: `measure`, `cost` and `operations`.
+"""Read what a script declares in addition to its functions: `measure`, `cost` and `operations`.
 
 Each is a dictionary, or a function that returns one; such a function may take parameters of `arrays()` by name.
 """
@@ -17,7 +17,7 @@ from accelbench.problem import describe_unknown
 from accelbench.workload import Cost, Measure, Operations
 
 NAMES = ("measure", "cost", "operations")
-"""Names of what a script may declare."""
+"""Names of the declarations that a script may have."""
 FLOAT_BYTES = "float_bytes"
 """Name by which a function `cost` gets the bytes of a floating-point number."""
 
@@ -39,7 +39,7 @@ class FunctionMeasure(Measure):
 
 @dataclass(frozen=True)
 class Declarations:
-    """Hold what a script declares; each method evaluates it for the values of the parameters."""
+    """Hold what a script declares; each method evaluates one declaration for given values of the parameters."""
 
     values: Mapping[str, Any]
     """What the script declares, by name."""
@@ -92,7 +92,7 @@ class Declarations:
         for name, declared in self.values.items():
             if callable(declared):
                 known_names = {*parameters, FLOAT_BYTES} if name == "cost" else {*parameters}
-                _require_parameters(name, declared, known_names)
+                _refuse_unknown_parameters(name, declared, known_names)
         self.measure(parameters)
         self.cost(parameters, float_bytes=4)
         self.operations(parameters)
@@ -111,9 +111,10 @@ class Declarations:
         where = f"{self.source}: {name}"
         if callable(declared):
             where = location(declared)
-            taken = inspect.signature(declared).parameters
+            parameter_names = inspect.signature(declared).parameters
+            arguments = {name: value for name, value in parameters.items() if name in parameter_names}
             try:
-                declared = unpickle(declared)(**{key: value for key, value in parameters.items() if key in taken})
+                declared = unpickle(declared)(**arguments)
             except ERRORS as error:
                 raise InvalidWorkloadError(f"{where}: {describe(error)}") from error
         if isinstance(declared, base):
@@ -138,7 +139,7 @@ def literal(name: str, declared: object, source: str) -> str:
     return repr(_to_dictionary(values[name]))
 
 
-def _require_parameters(name: str, function: Callable[..., Any], known_names: Collection[str]) -> None:
+def _refuse_unknown_parameters(name: str, function: Callable[..., Any], known_names: Collection[str]) -> None:
     """Raise InvalidWorkloadError if the function `name` requires a parameter that is not in `known_names`."""
     unknown_names = [
         parameter.name

@@ -1,4 +1,4 @@
-"""Build the programs of a script's functions: what a function gets, what it may not change, what it returns."""
+"""Build programs of a script's functions: choose arguments, refuse changes in place, and name the results."""
 
 import functools
 import inspect
@@ -23,7 +23,7 @@ from accelbench.workload import Arrays, NamedArrays, Program, Tools
 
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), types.FunctionType, types.BuiltinFunctionType)
 CONSTANT_TYPES = (*CONSTANTS, types.MethodType, functools.partial)
-"""Types of what a setup returns that a function gets as a Python value; everything else is passed as an array is."""
+"""Types of a setup's results that a function gets as Python constants; all other results are passed like arrays."""
 SETUP = 'return {"matrix": matrix}, as in def jax(matrix, x)'
 
 
@@ -68,7 +68,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Call:
-    """Hold what a program passes to its function."""
+    """Hold the arguments of one call of a program's function."""
 
     arguments: Arguments
     constants: Mapping[str, Any]
@@ -260,10 +260,12 @@ def run_canonical(
     `function` is the script's `canonical`, which makes that form. It is called once for each batch: with all outputs of
     the batch, and with the inputs and parameters that it names.
     """
-    by_batch = [outputs] if len(batches) == 1 else [_outputs_of_batch(outputs, index) for index in range(len(batches))]
+    outputs_by_batch = [outputs]
+    if len(batches) > 1:
+        outputs_by_batch = [_outputs_of_batch(outputs, index) for index in range(len(batches))]
     results = [
         _call_canonical(function, batch_outputs, {**parameters, **batch})
-        for batch_outputs, batch in zip(by_batch, batches, strict=True)
+        for batch_outputs, batch in zip(outputs_by_batch, batches, strict=True)
     ]
     return numbers_by_name(function, _name_all_results(function, results, tools=None))
 

@@ -1,7 +1,7 @@
 """Make a workload of a module: of its class, or of pure functions `y = f(x)`, one or more for each framework.
 
-No function takes the result of its previous call. Calls never overlap all the same, because every framework runs in
-order what one thread dispatches (docs/adr/0028-a-pure-function-is-a-workload.md).
+No function takes the result of its previous call. Calls still never overlap, because every framework runs the calls
+that one thread dispatches in their order (docs/adr/0028-a-pure-function-is-a-workload.md).
 """
 
 import inspect
@@ -45,9 +45,9 @@ class FunctionWorkload(Workload):
 
     hand_written = False
     declarations: ClassVar[Declarations]
-    """What the module declares beside its functions."""
+    """What the module declares in addition to its functions."""
     setups: ClassVar[Mapping[str, Setup]]
-    """What makes further arguments of a program before anything is timed, by the program's name."""
+    """The setup function of each program that has one, by the program's name."""
 
     def setup_function(self, method: str) -> str:
         """Return where the setup of a program is defined; empty if it has none."""
@@ -190,7 +190,9 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
 
 def _to_batches(draw: Callable[..., Any], drawn: Any) -> tuple[NamedArrays, ...]:
     """Check and return the batches in `drawn`, which `draw` returned: a dictionary of arrays, or a list of these."""
-    is_list_of_batches = isinstance(drawn, list | tuple) and len(drawn) > 0  # below, [] is refused as no dictionary
+    is_list_of_batches = (
+        isinstance(drawn, list | tuple) and len(drawn) > 0
+    )  # an empty list is refused below, because it is not a dictionary
     batches: Sequence[Any] = drawn if is_list_of_batches else [drawn]
     for batch in batches:
         if not isinstance(batch, Mapping):

@@ -1,4 +1,4 @@
-"""Convert what a user's code returns to arrays of numbers, or say what it is and what to return instead."""
+"""Convert results of a user's code to arrays of numbers; an error describes the result and what to return instead."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from numpy import dtype
 
 KINDS = {"O": "objects", "S": "texts", "U": "texts", "M": "dates", "m": "durations", "V": "records"}
-"""What arrays hold that are no arrays of numbers, by NumPy's code of a kind of type."""
+"""What an array holds that has no numbers, by its `dtype.kind`."""
 SPARSE = {"scipy.sparse": "toarray()", "jax.experimental.sparse": "todense()"}
-"""How to make an ordinary array of a sparse one, by module. NumPy would copy some of them number by number."""
+"""Method that makes an ordinary array of a sparse array, by module. NumPy would copy some number by number."""
 NUMERIC_KINDS = "biufc"
-"""Codes of booleans, integers, unsigned integers, floats and complex numbers."""
+"""The `dtype.kind` of booleans, integers, unsigned integers, floats and complex numbers."""
 
 
 class NotNumbersError(Exception):
-    """Report a value that is no array of numbers, as the end of a sentence: what it is, and what to return instead."""
+    """Report a value that is not an array of numbers; the message ends a sentence: `a sparse array; return its ...`."""
 
     def __init__(self, kind: str, advice: str = "it has to be an array of numbers") -> None:
         """Create the error; `kind` has an article, such as `a sparse array`."""
@@ -78,7 +78,7 @@ def _to_numpy_type(array: Array) -> Array:
 
 
 def _describe(value: Any, dtype: "dtype[Any]") -> str:
-    """Describe a value that is no array of numbers, for an error message; `dtype` is the type that NumPy gave it."""
+    """Describe a value that is not an array of numbers, for an error message; `dtype` is its type in NumPy."""
     import numpy as np
 
     # What NumPy cannot convert becomes an array of one object, of kind `O`.

@@ -1,7 +1,7 @@
-"""Find the programs of a module: functions named like a framework, such as `jax`, or after it, such as `jax_scan`.
+"""Find the programs of a module: functions with the name of a framework, alone or with a suffix: `jax`, `jax_scan`.
 
-A helper may begin with a framework's name too. So a function such as `jax_scan` is a program only if no other code of
-the module uses it.
+The name of a helper may begin with that of a framework too. So a function such as `jax_scan` is a program only if no
+other code of the module uses it.
 """
 
 import ast
@@ -20,13 +20,13 @@ from accelbench.workload import Measure
 SETUP_PREFIX = "setup_"
 """Beginning of the name of a function that makes further arguments of a program."""
 OTHER_NAMES = ("arrays", "reference", "canonical")
-"""Names of the functions of a script that are no programs."""
+"""Names of the functions of a script that accelbench calls but that are not programs."""
 EXAMPLES = {
     "arrays": 'def arrays(rng): return {"x": rng.standard_normal(1000)}',
     "reference": "def reference(x): return numpy.tanh(x)",
     "canonical": "def canonical(y): return numpy.sort(y)",
 }
-"""What to write for each of them."""
+"""An example of each of these functions, for error messages."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def setup_names(program: str) -> tuple[str, str]:
 
 
 def _require_functions(unused: Mapping[str, Any], callables: Mapping[str, Callable[..., Any]]) -> None:
-    """Raise InvalidWorkloadError if a member with a name in `OTHER_NAMES`, such as `reference`, is no function.
+    """Raise InvalidWorkloadError if a member with a name in `OTHER_NAMES`, such as `reference`, is not a function.
 
     Without the error, such a member would be ignored, and its author would not learn why. `unused` has the members that
     no code of the module uses.
@@ -120,7 +120,7 @@ def _refuse_misspellings(
 
 
 def _is_function(name: str, member: object) -> bool:
-    """Return True for a function, and for another callable, but no class, with a name that accelbench looks for."""
+    """Return True for a function, and for any other callable except a class if accelbench looks for its name."""
     if inspect.isfunction(member):
         return True
     program = name.removeprefix(SETUP_PREFIX)

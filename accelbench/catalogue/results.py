@@ -1,7 +1,7 @@
 """Name the arrays of a function's result by their paths, such as `params.dense.kernel`.
 
 A path has the keys of dictionaries, the fields of dataclasses and named tuples, and the positions in tuples and lists,
-joined by points. So a dictionary's key and a dataclass's field give the same name, and so does a key that has the point
+joined by dots. So `a.b` can be the path of a dictionary's key, of a dataclass's field, or of a key that has the dot
 itself, as in PyTorch's `state_dict`. A single array is `y`; the items of a tuple are `y0`, `y1`.
 """
 
@@ -71,12 +71,12 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _leaves(item, f"{path}.{key}")
         elif isinstance(key, str):
             yield from _leaves(item, key)
-        else:  # an index alone is no name: the items of a tuple are y0, y1
+        else:  # an index alone is not a name: the items of a tuple are y0, y1
             yield from _leaves(item, f"{RESULT}{key}")
 
 
 def _items(value: Any) -> Iterator[tuple[str | int, Any]] | None:
-    """Return the items of a container, each with its key, field name or index; None if the value is no container."""
+    """Return the items of a container, each with its key, field name or index; None if the value is not a container."""
     if hasattr(value, "dtype"):  # an array
         return None
     if isinstance(value, Mapping):

@@ -26,15 +26,16 @@ from accelbench.problem import describe_unknown
 from accelbench.workload import Array, Arrays, Cost, Measure, Operations, Program, Workload
 
 Returned = TypeVar("Returned")
-PROMISES = (concurrent.futures.Future, threading.Thread, types.FunctionType, types.MethodType, functools.partial)
-"""Types that a step must not return in place of arrays: the step's work would not be done yet."""
+UNFINISHED = (concurrent.futures.Future, threading.Thread, types.FunctionType, types.MethodType, functools.partial)
+"""Types whose work may not be done yet, so that a step must not return them in place of arrays."""
 ERRORS = (Exception, SystemExit)
 """Exceptions of users' code that are reported; an unreported `sys.exit()` would end this process without a message."""
 EXPORT = 'Program(..., export=lambda state, out: {"x": state})'
+"""Example of an export, for error messages."""
 SKELETONS = {
     "arrays": 'def arrays(self, parameters, rng): return Arrays(state={"x": rng.standard_normal(1000)})',
 }
-"""What to write for a required method that is missing."""
+"""An example of each required method, for error messages."""
 RESULT = "y"
 """Name of the single array that a function returns."""
 MAXIMUM_NAME_CHARACTERS = 1000
@@ -47,7 +48,7 @@ MAXIMUM_COST = 1e30
 NO_INPUT = "EOF when reading a line"
 """Message of the exception that `input()` raises where standard input is empty."""
 OPTIONAL_METHODS = frozenset({"reference", "canonical", "cost"})
-"""Methods that a workload may leave out, so that a misspelt one would have no effect and no error."""
+"""Methods that a workload may omit. A misspelt one would be ignored silently, so misspellings are looked for."""
 
 
 SIMILARITY = 0.8
@@ -125,7 +126,7 @@ def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
 
 
 def check_cost(declared_cost: Cost, subject: str) -> None:
-    """Raise InvalidWorkloadError if the cost is no number or out of range; `subject` begins the message."""
+    """Raise InvalidWorkloadError if the cost is not a number or out of range; `subject` begins the message."""
     for name in ("flops", "bytes"):
         value = getattr(declared_cost, name)
         is_number = isinstance(value, Real)
@@ -157,10 +158,10 @@ def check_step(step: Callable[..., Any], returned: Any) -> None:
         raise InvalidWorkloadError(
             f"{location(step)} returned {type_of(returned)}; a step has to return a tuple of two, (state, out)"
         )
-    promise_type = next(_promise_types(returned), None)
-    if promise_type:
+    unfinished_type = next(_unfinished_types(returned), None)
+    if unfinished_type:
         raise InvalidWorkloadError(
-            f"{location(step)} returned a {promise_type}, and nothing waits for it; a step has to return its results"
+            f"{location(step)} returned a {unfinished_type}, and nothing waits for it; a step has to return its results"
         )
 
 
@@ -281,15 +282,15 @@ def type_of(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def _promise_types(value: Any) -> Iterator[str]:
+def _unfinished_types(value: Any) -> Iterator[str]:
     """Yield the type of each unfinished result in `value`, such as a Future."""
     if isinstance(value, tuple | list):
         for item in value:
-            yield from _promise_types(item)
+            yield from _unfinished_types(item)
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _promise_types(item)
-    elif isinstance(value, PROMISES) or inspect.isawaitable(value) or inspect.isgenerator(value):
+            yield from _unfinished_types(item)
+    elif isinstance(value, UNFINISHED) or inspect.isawaitable(value) or inspect.isgenerator(value):
         yield str(type(value).__name__)
 
 
@@ -313,7 +314,7 @@ def instantiate(workload_type: type[Workload]) -> Workload:
         ) from error
     try:
         return _check_and_instantiate(workload_type, f"{file.name}, line {line}: class {workload_type.__name__}")
-    except InvalidWorkloadError:  # its message has the place already
+    except InvalidWorkloadError:  # its message already has the file and the line
         raise
     except ERRORS as error:
         raise to_invalid_workload_error(error, file) from error
@@ -372,7 +373,7 @@ def _describe_missing(workload_type: type[Workload], missing: Sequence[str]) -> 
             advice.append(f"write {SKELETONS[name]}")
         else:  # the method of a program
             other_modes = {method: modes for method, modes in workload_type.modes.items() if method != name}
-            modes_code = repr(other_modes).replace("'", '"')  # as most people write it
+            modes_code = repr(other_modes).replace("'", '"')  # double quotes, as in most code
             advice.append(f"write it, or leave {name} out: modes = {modes_code}")
     methods = ", no ".join(f"{name}()" for name in missing)
     return f"has no {methods}: {'; '.join(advice)}"
