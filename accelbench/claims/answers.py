@@ -1,4 +1,4 @@
-"""Put a claim's verdict into words: its name, what it rests on, and an answer generated from the results. Pure."""
+"""Describe a claim's verdict in words: its name, the results that it rests on, and an answer. Pure."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ BEGINNINGS: dict[ClaimVerdict, str] = {
     "untestable-here": "This hardware cannot settle it.",
     "untestable-anywhere": "Nothing can settle it: the article does not name its machine.",
 }
-"""How a generated answer begins."""
+"""How a generate answer begins."""
 AGES: dict[Age, str] = {
     "before-any-result": "before any result",
     "before-this-result": "after an earlier result",
@@ -49,18 +49,19 @@ FRAMEWORKS = {"jax": "JAX", "torch": "PyTorch"}
 
 
 def in_words(settled_claim: SettledClaim) -> str:
-    """Return the ledger's answer to the question if it was written for these results, else a generated one."""
-    return settled_claim.answer or generated(settled_claim)
+    """Return the answer that the ledger has for these results or, if it has none, a generated answer."""
+    return settled_claim.answer or generate(settled_claim)
 
 
-def generated(settled_claim: SettledClaim) -> str:
+def generate(settled_claim: SettledClaim) -> str:
     """Generate an answer from the findings or, for a question of our own, from the comparisons of its results."""
     sentences = [words.simplify_sentence(sentence) for sentence in settled_claim.sentences]
     if not sentences and settled_claim.verdict in {"measured", "opinion"}:
         baseline = settled_claim.claim.table_baseline
         results = [redact_invalid(result) for result in settled_claim.deciding_results]
-        compared = [suite.with_baseline(result, baseline) if baseline else result for result in results]
-        sentences = [_describe_comparisons(result) for result in compared]
+        if baseline:
+            results = [suite.with_baseline(result, baseline) for result in results]
+        sentences = [_describe_comparisons(result) for result in results]
     return " ".join(filter(None, (BEGINNINGS[settled_claim.verdict], *sentences)))
 
 
@@ -84,7 +85,7 @@ def describe_speedup(comparison: Comparison) -> str:
 
 
 def basis(settled_claim: SettledClaim) -> str:
-    """Return what the verdict rests on: programs or machines, versions, days, and the age of the bounds."""
+    """Return the basis of the verdict: targets or devices, versions, days, and the age of the bounds."""
     results = settled_claim.deciding_results
     if not results:
         return ""
@@ -114,7 +115,9 @@ def _versions(results: Sequence[Result]) -> str:
     """Return the versions of the frameworks, such as `JAX 0.10.2, PyTorch 2.15`; several if the results differ."""
     texts = []
     for package, title in FRAMEWORKS.items():
-        versions = {result.fingerprint.get(f"version.{package}", "").partition("+")[0] for result in results} - {""}
+        full_versions = [result.fingerprint.get(f"version.{package}", "") for result in results]
+        # Without the local part, such as `+cu128`; empty if a result's launches did not import the framework.
+        versions = {version.partition("+")[0] for version in full_versions} - {""}
         if versions:
             texts.append(f"{title} {' and '.join(sorted(versions))}")
     return ", ".join(texts)
@@ -128,9 +131,9 @@ def _days(results: Sequence[Result]) -> str:
 
 def _describe_comparisons(result: Result) -> str:
     """Return a sentence on each variant's speedup over the baseline; empty if nothing was compared."""
-    texts = [
-        f"{comparison.variant} was {text}"
-        for comparison in result.comparisons
-        if (text := describe_speedup(comparison)) and not comparison.invalid
-    ]
+    texts = []
+    for comparison in result.comparisons:
+        speedup_text = describe_speedup(comparison)
+        if speedup_text and not comparison.invalid:
+            texts.append(f"{comparison.variant} was {speedup_text}")
     return f"Against {result.case.baseline}, {figures.join_names(texts)}." if texts else ""

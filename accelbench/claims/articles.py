@@ -30,7 +30,9 @@ class Mistake(Document):
 
     article: ArticleName
     said: str
+    """What the article says."""
     shown: str
+    """What is true, as a measurement or the article's own code shows."""
 
 
 class Topic(Document):

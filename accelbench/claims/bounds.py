@@ -66,8 +66,8 @@ def digest(row: Mapping[str, Any], manifests: Sequence[Mapping[str, Any]]) -> st
                 "expectations": None if conditions else spec.get("expectations"),
             }
         )
-    decides = {"hardware": row["hardware"], "machine": row.get("machine", ""), **conditions, "programs": programs}
-    return hashlib.sha256(json.dumps(decides, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    content = {"hardware": row["hardware"], "machine": row.get("machine", ""), **conditions, "programs": programs}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def age(record: BoundsRecord | None, claim: Claim, measured: Sequence[datetime]) -> Age:
@@ -80,12 +80,12 @@ def age(record: BoundsRecord | None, claim: Claim, measured: Sequence[datetime])
     """
     if record is None:
         return "not-recorded"
-    bounds_came_later = [record.written >= moment for moment in measured]
-    # A claim that something is possible needs one example, so one run after the bounds suffices.
-    all_must_be_later = claim.kind == "possibility"
-    if measured and (all(bounds_came_later) if all_must_be_later else any(bounds_came_later)):
+    came_later = [record.written >= moment for moment in measured]
+    # One example shows that something is possible, so one run that began after the bounds were written suffices.
+    bounds_are_late = all(came_later) if claim.kind == "possibility" else any(came_later)
+    if measured and bounds_are_late:
         return "after-this-result"
-    # A result was known when a newer one replaced it, and when a condition that had a verdict was changed.
+    # When a result was replaced or a condition with a verdict was changed, an earlier result was known.
     known_results = [replaced.measured for replaced in claim.replaced]
     known_results += [earlier.changed for earlier in claim.history if earlier.verdict in VERDICTS_OF_RESULTS]
     if any(_is_same_or_later(record.written, moment) for moment in known_results):

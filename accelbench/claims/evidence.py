@@ -1,4 +1,4 @@
-"""Weigh an expectation's outcome by the kind of its number, before it may decide a claim. Pure.
+"""Decide whether an expectation's outcome is reliable enough to decide a claim, by the kind of its number. Pure.
 
 A count of a program is exact, and a speedup has a confidence interval. The times of first calls and of compiling have
 neither: their ranges are the smallest and the largest of a few launches. Such a range decides a claim only if chance
@@ -35,7 +35,7 @@ ratio compares two sets of launches: that three of one all lie beyond three of t
 
 def weigh(outcome: ExpectationOutcome, result: Result) -> ExpectationOutcome:
     """Return the outcome, or `undecided` with the reason if its number cannot decide a claim."""
-    if outcome.outcome == "undecided" or not outcome.sound or outcome.expectation.metric is None:
+    if outcome.outcome == "undecided" or not outcome.is_valid or outcome.expectation.metric is None:
         return outcome
     number = NUMBERS[outcome.expectation.metric]
     if number.undisturbed:
@@ -67,10 +67,8 @@ def _weigh_comparison(outcome: ExpectationOutcome, result: Result) -> Expectatio
     comparison = next((item for item in result.comparisons if item.variant == expectation.variant), None)
     if comparison is None or not may_be_too_narrow(comparison):
         return outcome
-    speedups = [
-        math.exp(logarithm)
-        for logarithm in suite.log_speedups_by_round(result, comparison.variant, comparison.baseline)
-    ]
+    logarithms = suite.log_speedups_by_round(result, comparison.variant, comparison.baseline)
+    speedups = [math.exp(logarithm) for logarithm in logarithms]
     outcome_of_rounds = compare_with_bounds(min(speedups), max(speedups), expectation.at_least, expectation.at_most)
     if expectation.metric == "speedup" and outcome_of_rounds == outcome.outcome:
         return outcome
@@ -78,11 +76,10 @@ def _weigh_comparison(outcome: ExpectationOutcome, result: Result) -> Expectatio
 
 
 def _outcome_of_all_launches(expectation: Expectation, metric: str, result: Result) -> Outcome:
-    """Return the outcome if the range is from the fastest to the slowest launch, not between percentiles."""
+    """Return the outcome for the range from the fastest to the slowest launch, in place of that between percentiles."""
     variants = {variant.name: _with_extremes(variant) for variant in result.variants}
-    reading = read(
-        metric, result.model_copy(update={"variants": tuple(variants.values())}), variants[expectation.variant]
-    )
+    result_with_extremes = result.model_copy(update={"variants": tuple(variants.values())})
+    reading = read(metric, result_with_extremes, variants[expectation.variant])
     if reading is None:
         return "undecided"
     return compare_with_bounds(reading.lower, reading.upper, expectation.at_least, expectation.at_most)

@@ -11,7 +11,7 @@ class ClaimFinding:
 
     outcome: Outcome
     sentence: str
-    sound: bool = False
+    is_valid: bool = False
     """True if the outcome comes from a valid and complete measurement."""
     excludes_figure: bool = False
     """True if the article gives a figure, and the measured interval does not contain it."""

@@ -1,7 +1,7 @@
 """Write the page of all claims as Markdown, for readers who know none of the articles. Pure.
 
-The page has the answers. Pages of their own have all tables and warnings (`results_page`), earlier conditions and
-results (`history_page`), what is measured next (`plan_page`) and words (`glossary`).
+The page has the answers. Other pages have all tables and warnings (`results_page`), earlier conditions and results
+(`history_page`), what is measured next (`plan_page`) and the terms (`glossary`).
 """
 
 from collections import Counter
@@ -86,9 +86,9 @@ def page(
         topic_claims = [claims_by_row[row] for row in topic.rows if row in claims_by_row]
         if topic_claims:
             paragraphs.append(f"## {escape(topic.title)}")
-            paragraphs += _topic(topic_claims, shown_runs, results_link, pictures or {})
+            paragraphs += _topic_section(topic_claims, shown_runs, results_link, pictures or {})
     paragraphs += _mistakes_section(settled_claims, articles)
-    paragraphs += ["## How it was done", *_how(settled_claims, articles)]
+    paragraphs += ["## How it was done", *_method_section(settled_claims, articles)]
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -160,12 +160,12 @@ def _overview_table(settled_claims: Sequence[SettledClaim], articles: Articles) 
 
 
 def _verdict(settled_claim: SettledClaim) -> str:
-    """Return the name of the verdict; for compiled programs alone with `by program`."""
+    """Return the name of the verdict, with `by program` if it rests on compiled programs alone."""
     name = VERDICT_NAMES[settled_claim.verdict]
     return f"{name}, by program" if answers.is_by_program(settled_claim) else name
 
 
-def _topic(
+def _topic_section(
     settled_claims: Sequence[SettledClaim],
     shown_runs: dict[str, int],
     results_link: str,
@@ -173,18 +173,23 @@ def _topic(
 ) -> list[str]:
     """Return the paragraphs of one topic's claims.
 
-    Rows can share a run, whose table is shown once: `shown_runs` has the row of each table so far, by the run's
-    directory, and is extended.
+    Rows can share a run, whose table is shown once. `shown_runs` maps the directory of each run on the page so far to
+    the row that shows its table; it is extended.
     """
     paragraphs: list[str] = []
     if trainings := [each for each in settled_claims if each.claim.trainings]:
         paragraphs.append(trainings_table(trainings))
     for settled_claim in settled_claims:
         row = settled_claim.claim.row
-        rows_of_runs = [(run, shown_runs.setdefault(_directory(run), row)) for run in _table_runs(settled_claim)]
-        new_runs = [run for run, shown_in in rows_of_runs if shown_in == row]
-        earlier_rows = sorted({shown_in for _, shown_in in rows_of_runs} - {row})
-        paragraphs += _claim_section(settled_claim, new_runs, earlier_rows, results_link, pictures.get(row))
+        new_runs: list[MeasuredRun] = []
+        earlier_rows: set[int] = set()
+        for run in _table_runs(settled_claim):
+            row_with_table = shown_runs.setdefault(_directory(run), row)
+            if row_with_table == row:
+                new_runs.append(run)
+            else:
+                earlier_rows.add(row_with_table)
+        paragraphs += _claim_section(settled_claim, new_runs, sorted(earlier_rows), results_link, pictures.get(row))
     return paragraphs
 
 
@@ -193,7 +198,7 @@ def _directory(run: MeasuredRun) -> str:
 
 
 def _table_runs(settled_claim: SettledClaim) -> tuple[MeasuredRun, ...]:
-    """Return the runs whose tables are on the page: those that decide. Trainings have one table together."""
+    """Return the runs whose tables are in the claim's section: the deciding ones. Trainings share one table instead."""
     return () if settled_claim.claim.trainings else settled_claim.deciding_runs
 
 
@@ -249,7 +254,9 @@ def _claim_section(
         summary = picture.description.partition(": ")[0]
         paragraphs.append(f"![{escape(summary)}]({results_link}/pictures/{picture.file_name})")
     paragraphs += tables.brief_tables(runs, claim)
-    if earlier_rows and any(not run.results[0].observations for run in _table_runs(settled_claim) if run.results):
+    runs_with_results = [run for run in _table_runs(settled_claim) if run.results]
+    has_table = any(not run.results[0].observations for run in runs_with_results)  # observations have no table
+    if earlier_rows and has_table:
         paragraphs.append(f"Table: see {figures.join_names([f'[row {row}](#row-{row})' for row in earlier_rows])}.")
     paragraphs.append(_footer(settled_claim))
     return paragraphs
@@ -285,7 +292,7 @@ def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles
     return ["## What else is wrong in the articles", table]
 
 
-def _how(settled_claims: Sequence[SettledClaim], articles: Articles) -> list[str]:
+def _method_section(settled_claims: Sequence[SettledClaim], articles: Articles) -> list[str]:
     """Return paragraphs on the articles, the machines, how to check a row, and the other pages."""
     results = [result for settled_claim in settled_claims for run in settled_claim.runs for result in run.results]
     devices = machines.devices(results)

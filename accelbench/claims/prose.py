@@ -12,7 +12,7 @@ from collections.abc import Iterator
 _NUMBER = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(?:\s?(%|[munµ]?s|[kMG]?B|W)\b|\s?(%))?")
 """A number with its unit, if it has one."""
 _NO_FIGURES = re.compile(r"`[^`]*`|\brows? \d+(?:(?: to |, | and )\d+)*|\b\d{4}-\d\d-\d\d\b|\b\d+\.\d+\.\d+\b")
-"""Code, references to rows, days and versions."""
+"""Text whose numbers are no figures: code, references to rows, days and versions."""
 _IN_WORDS = re.compile(
     r"\b(half|halves|twice|thrice|doubled?|(?:a|one|two|three|four|five) (?:thirds?|quarters?|fifths?|tenths?)"
     r"|(?:two|three|four|five|six|seven|eight|nine|ten|hundred|thousand) times)\b",

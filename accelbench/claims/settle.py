@@ -152,20 +152,24 @@ def settle(
         verdict: ClaimVerdict = "opinion"
     else:
         written = record.written if record else None
-        verdict = _decided_verdict(claim, findings, deciding_runs, bounds_written=written) or _undecided_verdict(
+        all_results = [result for run in all_runs for result in run.results]
+        verdict_of_one_result = _verdict_of_one_result(claim, findings, deciding_runs, bounds_written=written)
+        verdict = verdict_of_one_result or _verdict_of_all_runs(
             claim,
             findings,
             deciding_runs,
             run_is_missing=run_is_missing,
             all_can_decide=bool(manifests) and len(deciding_manifests) == len(manifests),
-            is_measured_there=any(_is_on_hardware_of(claim, result) for run in all_runs for result in run.results),
+            is_measured_on_claimed_hardware=any(_is_on_hardware_of(claim, result) for result in all_results),
         )
     cases = [case for run in deciding_runs for case in run.measured_cases]
-    products = control.results if control else ()
-    reasons = withheld.reasons(claim, cases, products)
+    control_results = control.results if control else ()
+    reasons = withheld.reasons(claim, cases, control_results)
+    if reasons and verdict in bounds.VERDICTS_OF_RESULTS:
+        verdict = "withheld"
     return SettledClaim(
         claim,
-        "withheld" if reasons and verdict in bounds.VERDICTS_OF_RESULTS else verdict,
+        verdict,
         tuple(findings),
         deciding_runs,
         (*other_runs, *additional_runs),
@@ -173,7 +177,7 @@ def settle(
         tuple(_describe_conditions(claim, manifests)),
         record,
         reasons,
-        tuple(each.sentence for each in withheld.against_controls(claim, cases, products)),
+        tuple(each.sentence for each in withheld.compare_with_controls(claim, cases, control_results)),
     )
 
 
@@ -196,10 +200,10 @@ def hardware_of_target(target: str) -> Hardware:
     return HARDWARE_OF_PLATFORM[targets.find(target).platform]
 
 
-def _decided_verdict(
+def _verdict_of_one_result(
     claim: Claim, findings: Sequence[ClaimFinding], runs: Sequence[MeasuredRun], *, bounds_written: datetime | None
 ) -> ClaimVerdict | None:
-    """Return the verdict that one result suffices for; None if there is none.
+    """Return the verdict if a single result decides it; None otherwise.
 
     Args:
         claim: The claim.
@@ -212,21 +216,21 @@ def _decided_verdict(
     if claim.kind == "possibility" and any(_is_example(claim, run, bounds_written) for run in runs):
         return "example-exists"
     # One finding from a valid and complete measurement refutes a claim, even if runs are missing.
-    if claim.kind == "claim" and any(finding.outcome == "not-met" and finding.sound for finding in findings):
+    if claim.kind == "claim" and any(finding.outcome == "not-met" and finding.is_valid for finding in findings):
         return "refuted"
     return None
 
 
-def _undecided_verdict(
+def _verdict_of_all_runs(
     claim: Claim,
     findings: Sequence[ClaimFinding],
     runs: Sequence[MeasuredRun],
     *,
     run_is_missing: bool,
     all_can_decide: bool,
-    is_measured_there: bool,
+    is_measured_on_claimed_hardware: bool,
 ) -> ClaimVerdict:
-    """Return the verdict that follows from all runs together, or why there is none: the first rule that applies.
+    """Return the verdict that follows from all runs together, or one that says why nothing follows.
 
     Args:
         claim: The claim.
@@ -234,14 +238,14 @@ def _undecided_verdict(
         runs: The runs that can decide it.
         run_is_missing: True if a manifest that could decide it was not run.
         all_can_decide: True if it has manifests, and this hardware suffices for all of them.
-        is_measured_there: True if anything was measured on hardware that the claim is about.
+        is_measured_on_claimed_hardware: True if anything was measured on hardware that the claim is about.
     """
     if claim.machine == UNNAMED and not all_can_decide:  # the article does not name the machine of its measurement
         return "untestable-anywhere"
     is_incomplete = run_is_missing or not all(run.is_complete for run in runs)
     if not all_can_decide or is_incomplete:
         # A claim about one machine is not decided by results of another machine of the same class.
-        if is_measured_there and not claim.machine:
+        if is_measured_on_claimed_hardware and not claim.machine:
             return "measured-not-decided"
         return "not-measured-yet" if all_can_decide else "untestable-here"
     if claim.kind == "question":
@@ -258,7 +262,7 @@ def _is_on_hardware_of(claim: Claim, result: Result) -> bool:
 
 
 def _is_example(claim: Claim, run: MeasuredRun, bounds_written: datetime | None) -> bool:
-    """Return True if this run alone meets all conditions of the claim, which were written before it."""
+    """Return True if this run alone meets all conditions of the claim, and began after they were written."""
     if bounds_written is None or any(bounds_written >= started_at(result) for result in run.results):
         return False
     return _meet_all_conditions([run], _findings(claim, [run], run_is_missing=False))
@@ -280,7 +284,8 @@ def _describe_conditions(claim: Claim, manifests: Sequence[ClaimManifest]) -> li
         return []
     conditions = [suite.condition(majority) for majority in claim.majorities]
     units = [result.unit for manifest in manifests if manifest.run for result in manifest.run.results]
-    conditions += [training.condition(each, next(iter(units), "unit")) for each in claim.trainings]
+    unit = units[0] if units else "unit"
+    conditions += [training.condition(claimed_training, unit) for claimed_training in claim.trainings]
     for manifest in manifests:
         expectations = claim.expectations if claim.ignores_manifest_expectations else manifest.expectations
         conditions += [_describe_expectation(expectation, manifest.baseline) for expectation in expectations]
@@ -340,7 +345,7 @@ def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
             if not became_undecided:
                 text = _describe_speedup(result, outcome) or outcome.sentence
             sentence = f"{case_name}: {text}" if case_name else text
-            findings.append(ClaimFinding(outcome.outcome, sentence, sound=outcome.sound and result.complete))
+            findings.append(ClaimFinding(outcome.outcome, sentence, is_valid=outcome.is_valid and result.complete))
     return findings
 
 
@@ -350,7 +355,7 @@ def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
     Return an empty string if the expectation is not about a speedup, or if no valid measurement decided it.
     """
     expectation = outcome.expectation
-    if expectation.metric != "speedup" or not outcome.sound:
+    if expectation.metric != "speedup" or not outcome.is_valid:
         return ""
     variant = expectation.variant
     comparison = next((comparison for comparison in result.comparisons if comparison.variant == variant), None)

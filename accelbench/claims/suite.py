@@ -42,7 +42,7 @@ def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: i
     elif 2 * outside_count >= len(results):  # then at most half can lie within the bounds
         outcome = "not-met"
     reading = f"{inside_count} of {len(results)} ({'; '.join(readings)})"
-    return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=True)
+    return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", is_valid=True)
 
 
 def with_baseline(result: Result, baseline: str) -> Result:

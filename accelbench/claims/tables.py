@@ -20,6 +20,28 @@ from accelbench.report.targets import ESTIMATE
 from accelbench.verdict.redaction import redact_invalid, step_seconds
 
 Row = tuple[str, ...]
+"""Cells of a table's row."""
+OBSERVATION_HEADS = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}
+"""Headings of the columns whose observation's name is unclear."""
+COMPARISON_COLUMN = 3
+"""Index of the column of `_time_table` that compares with the baseline."""
+NUMBER_COLUMNS: Mapping[str, Callable[[Numbers], str]] = {
+    "matrix products": lambda numbers: _format_count(numbers.products_per_call),
+    "error over tolerance": lambda numbers: "" if numbers.parity is None else short(float(numbers.parity)),
+}
+"""Further columns of times: the heading, and the format of the value."""
+MAXIMUM_FUSIONS = 3
+"""Maximum number of kinds of fusion that a row names."""
+PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
+    "operations": ("programSize", lambda numbers: _format_count(numbers.program_size)),
+    "kernels": ("kernels", lambda numbers: _format_count(numbers.kernels)),
+    "temporary": ("temporaryBytes", lambda numbers: _format_bytes(numbers.temporary_bytes)),
+    "outputs that reuse arguments": ("aliasedBytes", lambda numbers: _format_bytes(numbers.aliased_bytes)),
+    "most at once": ("peakBytes", lambda numbers: _format_bytes(numbers.peak_bytes)),
+}
+"""Columns of compiled programs: for each heading, the name of the value and its format."""
+_BRIEF_COLUMNS = ("kernels", "temporary", "most at once")
+"""Columns of compiled programs on the main page, for a row about memory."""
 
 
 def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
@@ -249,28 +271,6 @@ def _needs_column(name: str, all_observations: Sequence[Observations]) -> bool:
     texts = {observation.text for observation in column if observation}
     no_call_raised = texts <= {NOTHING, "0"}
     return not no_call_raised
-
-
-OBSERVATION_HEADS = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}
-"""Headings of the columns whose observation's name is unclear."""
-COMPARISON_COLUMN = 3
-"""Index of the column of `_time_table` that compares with the baseline."""
-NUMBER_COLUMNS: Mapping[str, Callable[[Numbers], str]] = {
-    "matrix products": lambda numbers: _format_count(numbers.products_per_call),
-    "error over tolerance": lambda numbers: "" if numbers.parity is None else short(float(numbers.parity)),
-}
-"""Further columns of times: the heading, and the format of the value."""
-MAXIMUM_FUSIONS = 3
-"""Maximum number of kinds of fusion that a row names."""
-PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
-    "operations": ("programSize", lambda numbers: _format_count(numbers.program_size)),
-    "kernels": ("kernels", lambda numbers: _format_count(numbers.kernels)),
-    "temporary": ("temporaryBytes", lambda numbers: _format_bytes(numbers.temporary_bytes)),
-    "outputs that reuse arguments": ("aliasedBytes", lambda numbers: _format_bytes(numbers.aliased_bytes)),
-    "most at once": ("peakBytes", lambda numbers: _format_bytes(numbers.peak_bytes)),
-}
-"""Columns of compiled programs: for each heading, the name of the value and its format."""
-_BRIEF_COLUMNS = ("kernels", "temporary", "most at once")
 
 
 def _program_table(results: Sequence[Result], columns: tuple[str, ...]) -> list[str]:

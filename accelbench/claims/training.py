@@ -50,7 +50,7 @@ def evaluate(training: Training, result: Result) -> ClaimFinding:
     has_figure = training.claims == "figure"
     excludes_figure = has_figure and not ratio.lowest <= float(training.article) <= ratio.highest
     return ClaimFinding(
-        outcome, f"{subject}: {outcome}, {reading}.", sound=result.complete, excludes_figure=excludes_figure
+        outcome, f"{subject}: {outcome}, {reading}.", is_valid=result.complete, excludes_figure=excludes_figure
     )
 
 
@@ -118,11 +118,13 @@ def ratio_with_cache(training: Training, result: Result) -> float | None:
     variant, baseline = variants.get(training.variant), variants.get(training.over)
     if variant is None or baseline is None or not (variant.warm_phases or baseline.warm_phases):
         return None
-    baseline_seconds, variant_seconds = (
-        _first_call(each.warm_phases or each.phases).typical_seconds + training.units * _seconds_per_unit(each)
-        for each in (baseline, variant)
-    )
-    return baseline_seconds / variant_seconds
+    return _total_seconds_with_cache(training.units, baseline) / _total_seconds_with_cache(training.units, variant)
+
+
+def _total_seconds_with_cache(units: int, variant: VariantResult) -> float:
+    """Return the typical time of a whole training of `units` units of work whose first call reads a cache, if any."""
+    first_call = _first_call(variant.warm_phases or variant.phases)
+    return first_call.typical_seconds + units * _seconds_per_unit(variant)
 
 
 def _total_time_ratio(units: int, comparison: Comparison, variant: VariantResult, baseline: VariantResult) -> TimeRatio:

@@ -1,7 +1,7 @@
 """Find reasons to give a row no verdict: unusual programs, and ratios that a plain matrix product has too. Pure.
 
 A control is a run of plain matrix products in both frameworks, whose times depend on the libraries behind them and on
-the processor. A row's ratio divided by the control's is what the row's program adds.
+the processor. A row's ratio divided by the control's is the contribution of the row's own program.
 """
 
 import math
@@ -24,11 +24,11 @@ DEVICE = "device.name"
 
 @dataclass(frozen=True)
 class Control:
-    """Hold what a plain product in both frameworks shows about one ratio of a row."""
+    """Hold the comparison of one ratio of a row with that of a plain matrix product in the same two frameworks."""
 
     sentence: str
     explains: bool
-    """True if the program adds nothing that is significant to the ratio of a plain product, or if that is unknown."""
+    """True if the row's ratio does not differ significantly from that of a plain product, or if that is unknown."""
 
 
 def reasons(claim: Claim, cases: Cases, controls: Sequence[Result]) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ def reasons(claim: Claim, cases: Cases, controls: Sequence[Result]) -> tuple[str
     found = []
     if claim.sides_lack:
         found.append(f"The sides are not as their communities run them; missing: {claim.sides_lack}.")
-    compared = list(against_controls(claim, cases, controls))
+    compared = list(compare_with_controls(claim, cases, controls))
     explained = [control.sentence for control in compared if control.explains]
     # One explained ratio is enough to withhold the verdict of a claim, because it needs each of its conditions. A
     # question of our own is answered by the other ratios, if there are any.
@@ -52,8 +52,8 @@ def reasons(claim: Claim, cases: Cases, controls: Sequence[Result]) -> tuple[str
     return tuple(found)
 
 
-def against_controls(claim: Claim, cases: Cases, controls: Sequence[Result]) -> Iterator[Control]:
-    """Yield, for each ratio of times between two frameworks on a processor, what the control shows about it.
+def compare_with_controls(claim: Claim, cases: Cases, controls: Sequence[Result]) -> Iterator[Control]:
+    """Yield, for each ratio of times between two frameworks on a processor, whether the control explains it.
 
     A row without conditions is about all ratios of its results, and a claim about those that its conditions name.
     Ratios whose interval contains 1 need no explanation. A claim without a control yields nothing.
@@ -94,7 +94,7 @@ def _interval(comparison: Comparison) -> Interval | None:
 
 
 def _is_asked(claim: Claim, expectations: Sequence[Expectation], comparison: Comparison) -> bool:
-    """Return True if the ratio belongs to a condition of the claim, or to a row without any."""
+    """Return True if a condition of the claim is about this ratio, or if the row has no conditions."""
     if not claim.is_decidable:
         return True
     pairs = [{majority.variant, majority.over} for majority in claim.majorities]
@@ -124,9 +124,9 @@ def _compare(subject: str, interval: Interval, product: Interval | None) -> Cont
         return Control(
             f"{subject}: no plain product was measured on this processor, so nothing follows.", explains=True
         )
-    # What the program adds to the ratio of a plain product: 1 if nothing.
-    added_lower, added_upper = interval[0] / product[1], interval[1] / product[0]
-    explains = added_lower <= 1 if interval[0] > 1 else added_upper >= 1
+    # The program's own contribution is the ratio divided by that of a plain product: 1 if there is none.
+    lowest_contribution, highest_contribution = interval[0] / product[1], interval[1] / product[0]
+    explains = lowest_contribution <= 1 if interval[0] > 1 else highest_contribution >= 1
     end = "the libraries behind the products explain it" if explains else "the libraries behind it do not explain all"
     sentence = f"{subject}: {_times(interval)}; a plain product: {_times(product)}; {end}."
     return Control(sentence, explains=explains)

@@ -13,9 +13,9 @@ from accelbench.verdict.expectations import describe_bounds
 
 DIGITS = 2
 EQUAL_WITHIN = 0.02
-"""Maximum difference of a speedup from 1 at which two times are called equal."""
+"""Maximum difference of a speedup from 1 that is described as `as fast`."""
 EQUIVALENT_WITHIN = 0.1
-"""Maximum distance of an interval's ends from 1 at which the difference is called small; wider ones are unknown."""
+"""Maximum relative distance of an interval's ends from 1 that is described as `within`; wider ones are `unknown`."""
 
 
 _EXACTLY = re.compile(r"at least (\S+) and at most \1(?=:)")
@@ -107,9 +107,10 @@ def distinguishing_name(result: Result, results: Sequence[Result]) -> str:
     if len({other.case.workload for other in results}) > 1:
         names.append(case.workload)
     names += [f"{name} {value}" for name, value in case.swept.items()]
-    of_this_workload = [parameters_of(other) for other in results if other.case.workload == case.workload]
+    parameters_of_workload = [parameters_of(other) for other in results if other.case.workload == case.workload]
     for name in sorted(parameters.keys() - case.swept.keys()):
-        if len({other_parameters.get(name) for other_parameters in of_this_workload}) > 1:
+        values = {other_parameters.get(name) for other_parameters in parameters_of_workload}
+        if len(values) > 1:
             names.append(f"{name} {parameters[name]}")
     measured_platforms = {other.case.accelerator.platform for other in results if not other.compiled}
     if len(measured_platforms) > 1 and not result.compiled:

@@ -24,8 +24,8 @@ class ExpectationOutcome:
     expectation: Expectation
     outcome: Outcome
     sentence: str
-    sound: bool = False
-    """True if a valid measurement decided the outcome, rather than a missing one."""
+    is_valid: bool = False
+    """True if a valid measurement decided the outcome; False if the measurement is missing or invalid."""
 
 
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
@@ -47,14 +47,9 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     # The speedup and `paysBackSteps` are numbers of a comparison, which names its own failed checks.
     if number and number.compared:
         return _evaluate_comparison(expectation, result)
-    measured_variants = {variant.name}
-    if number and number.over_baseline:
-        measured_variants.add(result.case.baseline)
-    all_failed = [check.name for name in sorted(measured_variants) for check in result.certificate.failed_checks(name)]
-    ignorable_checks = _ignorable_checks(number)
-    failed_checks = [name for name in all_failed if name not in ignorable_checks]
+    failed_checks = _checks_against_number(number, variant.name, result)
     if failed_checks:
-        names = ", ".join(dict.fromkeys(failed_checks))
+        names = ", ".join(failed_checks)
         # If noise was accepted, other load leaves the expectation undecided. Any other failed check makes it not met.
         only_noise = result.noisy and noise_check_names().issuperset(failed_checks)
         outcome: Outcome = "undecided" if only_noise else "not-met"
@@ -63,6 +58,18 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     if number is None:
         return _evaluate_observation(expectation, result)
     return _evaluate_number(expectation, number, variant, result)
+
+
+def _checks_against_number(number: Number | None, variant: str, result: Result) -> list[str]:
+    """Return the names of the failed checks that make the variant's number invalid; None stands for an observation."""
+    concerned_variants = {variant}
+    if number and number.over_baseline:
+        concerned_variants.add(result.case.baseline)
+    failed_checks: list[str] = []
+    for name in sorted(concerned_variants):
+        failed_checks += [check.name for check in result.certificate.failed_checks(name)]
+    ignorable_checks = _ignorable_checks(number)
+    return [name for name in dict.fromkeys(failed_checks) if name not in ignorable_checks]
 
 
 def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
@@ -141,10 +148,10 @@ def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: s
     """Evaluate the number of steps after which a variant is ahead of the baseline; `payback` is None if unknown."""
     if payback is None:
         return ExpectationOutcome(expectation, "undecided", f"{describe(expectation)}: not known.")
-    # An upper end: later steps are significantly slower, so the variant stays behind, whatever the bounds are.
+    # With an upper end, later steps are significantly slower: in the end the variant stays behind, so no bound is met.
     if payback.answer == "until" and payback.upper is not None:
         why = f"it is ahead until {figures.count(payback.steps or 0, unit)}, then behind for good"
-        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: not-met, {why}.", sound=True)
+        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: not-met, {why}.", is_valid=True)
     text: str = payback.answer
     if payback.answer == "after" and payback.steps:
         text = f"after {figures.count(payback.steps, unit)}"
@@ -163,7 +170,7 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
         return ExpectationOutcome(expectation, "undecided", f"{describe(expectation)}: not observed.")
     if expectation.equals is None and observation.type != "number":
         why = f"it is not a number: {observation.text}"
-        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.", sound=True)
+        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.", is_valid=True)
     if expectation.equals is not None:
         # Launches can report different values, and a truncated value gives None.
         equalities = {_is_equal(value.value, expectation.equals) for value in observation.values}
@@ -173,7 +180,7 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
         elif equalities == {False}:
             outcome = "not-met"
         return ExpectationOutcome(
-            expectation, outcome, f"{describe(expectation)}: {outcome}, {observation.text}.", sound=True
+            expectation, outcome, f"{describe(expectation)}: {outcome}, {observation.text}.", is_valid=True
         )
     numbers = [float(value.value) for value in observation.values]
     return _evaluate_range(expectation, min(numbers), max(numbers), observation.text)
@@ -191,7 +198,7 @@ def _is_equal(observed: str, expected: str) -> bool | None:
 def _evaluate_range(expectation: Expectation, lower: float, upper: float, text: str) -> ExpectationOutcome:
     """Compare the range of a valid measurement with the expectation's bounds; `text` describes the range."""
     outcome = compare_with_bounds(lower, upper, expectation.at_least, expectation.at_most)
-    return ExpectationOutcome(expectation, outcome, f"{describe(expectation)}: {outcome}, {text}.", sound=True)
+    return ExpectationOutcome(expectation, outcome, f"{describe(expectation)}: {outcome}, {text}.", is_valid=True)
 
 
 def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:

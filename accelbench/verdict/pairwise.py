@@ -31,7 +31,7 @@ WORK_CHECKS = ("work-present", "depends-on-inputs", "work-skipped", "precision")
 
 @dataclass(frozen=True)
 class MeasuredVariants:
-    """Hold what the comparisons of a case need."""
+    """Hold the launches' times, failures and certificate of a case, from which its variants are compared."""
 
     seconds: Mapping[str, Mapping[int, float]]
     """Seconds per unit, by variant and by round that counts."""
@@ -39,7 +39,7 @@ class MeasuredVariants:
     certificate: Certificate
     rule: StoppingRule
     margin: float
-    """Relative difference that does not matter."""
+    """Largest relative difference that does not matter."""
     noisy: bool = False
     """True if rounds count that other load disturbed."""
     quantity: Quantity | None = None

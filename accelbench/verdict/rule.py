@@ -1,7 +1,7 @@
-"""Decide a verdict: from a clean certificate, an interval and a margin to `faster`, `slower` and so on.
+"""Decide a verdict, such as `faster`, from a certificate, an interval and a margin.
 
-A certificate holds the results of all checks; it is clean if none failed and the indispensable ones passed. Only
-`ValidMeasurement` decides a verdict, and it cannot be created from a certificate that is not clean.
+A certificate holds the results of all checks. It supports a verdict if no check failed and the indispensable ones
+passed. Only `ValidMeasurement` decides a verdict, and it cannot be created from any other certificate.
 """
 
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from accelbench.api.result import Certificate, Verdict
 from accelbench.stats.interval import Interval
 
 INDISPENSABLE = ("parity", "non-finite")
-"""Checks that must have passed for both sides; for others `untested` is enough."""
+"""Checks that must have passed for both variants; other checks may be untested."""
 
 
 class InvalidMeasurementError(ValueError):
     """Report a certificate that supports no verdict; `checks` names the failed or missing checks."""
 
     def __init__(self, variant: str, checks: tuple[str, ...]) -> None:
-        super().__init__(f"{variant}: no verdict without a clean certificate ({', '.join(checks)})")
+        super().__init__(f"{variant}: no verdict, because checks failed or are missing: {', '.join(checks)}")
         self.checks = checks
 
 
 @dataclass(frozen=True)
 class ValidMeasurement:
-    """Hold a variant and a baseline of which no check failed.
+    """Hold a variant and a baseline with a certificate that supports a verdict on them.
 
     Raises:
         InvalidMeasurementError: A check failed, or an indispensable one is untested.

@@ -135,7 +135,7 @@ def test_a_majority_is_more_than_half_each_by_its_whole_interval(
 def test_a_majority_without_one_of_its_cases_is_undecided() -> None:
     majority = Majority(variant=JIT, over=EAGER, at_least="2", at_most="3")
     found = suite.evaluate(majority, [a_result(jit=2.5), a_result(jit=2.5, rounds=2)], majority_count=1)
-    assert (found.outcome, found.sound) == ("undecided", False)
+    assert (found.outcome, found.is_valid) == ("undecided", False)
     assert "it has 2 of at least 5 rounds" in found.sentence
 
 

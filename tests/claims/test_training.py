@@ -85,6 +85,6 @@ def test_a_ratio_that_may_lie_on_either_side_is_undecided() -> None:
 def test_what_was_not_compared_or_in_too_few_rounds_is_undecided() -> None:
     result = a_result(compiling="20", lower="0.99", upper="1.01")
     alone = training.evaluate(asked("0.5"), result.model_copy(update={"comparisons": ()}))
-    assert (alone.outcome, alone.sound) == ("undecided", False)
+    assert (alone.outcome, alone.is_valid) == ("undecided", False)
     short = training.evaluate(asked("0.5"), a_result(compiling="20", lower="0.99", upper="1.01", rounds=2))
-    assert (short.outcome, short.sound) == ("undecided", False)
+    assert (short.outcome, short.is_valid) == ("undecided", False)
