@@ -29,7 +29,7 @@ def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
 
 
 def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
-    """Return True if the check can be made on the launches, which may have no times, no arrivals or only values."""
+    """Return True if the check applies: some checks need times or arriving requests, or more than observed values."""
     if evidence.only_observed:
         return check.observed
     if check.arrivals_only and evidence.case.measurement.arrivals is None:
@@ -38,7 +38,7 @@ def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
 
 
 def _merge_equal(checks: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
-    """Merge the outcomes of a check, one for each variant, into one without a variant if they are otherwise equal."""
+    """Return one outcome, without a variant, if the check has the same for every variant; else return all unchanged."""
     distinct_checks = {check.model_copy(update={"variant": None}) for check in checks}
     if len(distinct_checks) == 1 and len(checks) == variant_count:
         return tuple(distinct_checks)

@@ -36,7 +36,7 @@ VariantFinding = tuple[str | None, Finding]
 
 @dataclass(frozen=True)
 class DisturbanceLimit:
-    """Hold the maximum shares of time that a disturbance may take; docs/method/discarded-rounds.md."""
+    """Hold the maximum shares of time that a disturbance may take (docs/method/discarded-rounds.md)."""
 
     widens: float
     """Maximum share that does not widen the spread of times. Above it the round counts, and the reading reports it."""
@@ -50,7 +50,7 @@ def passed(reading: str) -> Finding:
 
 
 def passed_with_wider_spread(reading: str) -> Finding:
-    """Return a passed outcome of a launch whose times a disturbance spread more widely, with the measured values."""
+    """Return a passed outcome with the measured values, for a launch whose times a disturbance spread more widely."""
     return Finding("passed", reading, widened=True)
 
 
@@ -92,7 +92,7 @@ class LaunchCheck:
     arrivals_only: bool = False
     """True if it applies only to cases in which requests arrive."""
     disturbance: bool = False
-    """True if other load fails it, not the variant: the round is quarantined for all variants and measured again."""
+    """True if other load makes it fail, not the variant. The round is then discarded for all variants and repeated."""
     advice: Callable[[Mapping[str, str]], str] = lambda _: ""
     """Returns what to do about a disturbance on a machine with this fingerprint."""
     include_quarantined: bool = False
@@ -147,8 +147,7 @@ class CaseCheck:
     arrivals_only: bool = False
     """True if it applies only to cases in which requests arrive."""
     noise: bool = False
-    """True if other load can fail it as well as the variant; if the case accepts noise, the interval is shown anyway.
-    """
+    """True if the variant or other load can make it fail. If the case accepts noise, the interval is shown anyway."""
     remedy: str = ""
     """What to do about a variant that fails; empty if the reading is enough."""
     rounds: int = 0
@@ -180,7 +179,7 @@ def _severity(finding: Finding) -> int:
 
 
 def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
-    """Return the most severe of the findings; its reading names the rounds that are as severe, unless all are.
+    """Return the most severe of the findings. Its reading names the rounds with that severity, unless all have it.
 
     `findings` are pairs of a round's number and a finding, in the order of rounds. If all passed, the newest is
     returned; else the first of the most severe ones. `disturbance` is True for a check of the machine's load.
@@ -191,12 +190,12 @@ def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = Fals
         _, newest = worst[-1]
         return newest
     round_number, finding = worst[0]
-    others = len(worst) - 1
+    other_count = len(worst) - 1
     if disturbance and finding.outcome != "untested":
         reading = f"{finding.reading} in round {round_number}"
-        if others:
-            rounds_were = "round was" if others == 1 else "rounds were"
-            reading += f"; {others} more {rounds_were} also disturbed"
+        if other_count:
+            rounds_were = "round was" if other_count == 1 else "rounds were"
+            reading += f"; {other_count} more {rounds_were} also disturbed"
         return Finding(finding.outcome, reading, finding.widened)
     worst_rounds = list(dict.fromkeys(number for number, _ in worst))
     if {number for number, _ in findings} == set(worst_rounds):

@@ -17,9 +17,9 @@ MAXIMUM_RATIO = 64.0
 """Maximum error in float64, as a multiple of parity's tolerance there: 4096 scales. A scale is the error that rounding
 makes. Correct programs were off by up to 150 scales, and the smallest mistake, one term of 262,144, by 9.5 million."""
 UNCLEAR_RATIO = 2.0**26
-"""Multiple up to which an error is no larger than 8 roundings of float32. A program is off by so much if it stops at a
-tolerance or computes with numbers that were rounded to float32, but also if it leaves out a term of a quarter of a
-million. So it fails, unless something shows that it may be one of the first."""
+"""Multiple up to which an error is no larger than 8 roundings of float32. A right program can be off by so much if it
+stops at a tolerance, or computes with numbers that were rounded to float32; a wrong one if it leaves out one term of
+262,144. So it fails, unless there is evidence that one of the two harmless reasons may apply."""
 SAME_STEPS = (
     "if it approximates, in a fixed number of steps, what the reference computes exactly, let the reference take the "
     "same steps"
@@ -29,12 +29,15 @@ SAME_STEPS = (
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
     """Judge each variant's formula by the outputs of its program in float64, from the first launch that tried it."""
     for variant in evidence.variants:
-        launches = [*evidence.launches_of(variant), *evidence.quarantined_of(variant)]
         if evidence.case.measurement.precision == "float64":
             yield variant, passed("float64 is the requested precision: parity compares it")
             continue
-        tried = [launch for launch in launches if _was_tried(launch)]
-        yield variant, judge(tried[0]) if tried else untested("no launch ran in float64")
+        launches = [*evidence.launches_of(variant), *evidence.quarantined_of(variant)]
+        launch_in_float64 = next((launch for launch in launches if _was_tried(launch)), None)
+        if launch_in_float64 is None:
+            yield variant, untested("no launch ran in float64")
+        else:
+            yield variant, judge(launch_in_float64)
 
 
 def _was_tried(launch: LaunchRecord) -> bool:
@@ -44,20 +47,20 @@ def _was_tried(launch: LaunchRecord) -> bool:
 
 def judge(launch: LaunchRecord) -> Finding:
     """Pass if the outputs of a launch's program in float64 agree with the reference; fail if its formula is wrong."""
-    run = launch.facts.formula
-    if isinstance(run, Unreadable):
-        return untested(run)
-    if run.unable is not None:
-        return untested(f"it does not run in float64: {run.unable}")
+    formula_run = launch.facts.formula
+    if isinstance(formula_run, Unreadable):
+        return untested(formula_run)
+    if formula_run.unable is not None:
+        return untested(f"it does not run in float64: {formula_run.unable}")
     reading = launch.parity.formula if launch.parity else None
     if reading is None:
         return untested("its outputs in float64 were not compared")
     # Do not repeat an explanation that parity's reading has already.
     diagnosis = "" if launch.parity and launch.parity.diagnosis == reading.diagnosis else reading.diagnosis
-    return _judge_reading(launch, run, reading, diagnosis)
+    return _judge_reading(launch, formula_run, reading, diagnosis)
 
 
-def _judge_reading(launch: LaunchRecord, run: FormulaRun, reading: ParityReading, diagnosis: str) -> Finding:
+def _judge_reading(launch: LaunchRecord, formula_run: FormulaRun, reading: ParityReading, diagnosis: str) -> Finding:
     """Judge a comparison of outputs in float64 with the reference; `diagnosis` explains a mistake, or is empty."""
     if reading.failed_reference:
         return untested("there is no reference to compare with (parity)")
@@ -65,17 +68,17 @@ def _judge_reading(launch: LaunchRecord, run: FormulaRun, reading: ParityReading
         return untested(f"in float64: {reading.detail}")
     if agrees(reading):
         return passed(f"in float64 it agrees with the reference: {reading.detail}")
-    narrow_types = sorted(set(run.types) - {"float64"})
+    narrow_types = sorted(set(formula_run.types) - {"float64"})
     if narrow_types:
         return untested(f"it computes in {', '.join(narrow_types)} although its inputs are float64; {reading.detail}")
     is_small = reading.worst_ratio <= UNCLEAR_RATIO
-    if is_small and (excuse := _excuse_of_small_error(launch, run, reading)):
+    if is_small and (excuse := _excuse_of_small_error(launch, formula_run, reading)):
         return untested(f"in float64 it is off by no more than roundings of float32, and {excuse}; {reading.detail}")
     error = f"in float64 it computes something else than the reference: {reading.describe_error()}"
     return failed("; ".join(filter(None, (error, diagnosis, SAME_STEPS if is_small else ""))))
 
 
-def _excuse_of_small_error(launch: LaunchRecord, run: FormulaRun, reading: ParityReading) -> str:
+def _excuse_of_small_error(launch: LaunchRecord, formula_run: FormulaRun, reading: ParityReading) -> str:
     """Return what may explain an error of some roundings of float32 in float64; empty if nothing does.
 
     A program that computes with float64 numbers alone, and always runs the same operations, is as exact as float64.
@@ -83,7 +86,7 @@ def _excuse_of_small_error(launch: LaunchRecord, run: FormulaRun, reading: Parit
     dependence = value_or_none(launch.facts.dependence)
     if dependence is not None and dependence.captured:
         return f"it uses arrays that are not its inputs, rounded to the requested precision: {dependence.captured[0]}"
-    for limit, whose in ((run.accuracy_limit, "it"), (reading.reference_limit, "the reference")):
+    for limit, whose in ((formula_run.accuracy_limit, "it"), (reading.reference_limit, "the reference")):
         if limit is None:
             return f"whether {whose} stops at a tolerance is unknown"
         if limit:
@@ -94,8 +97,8 @@ def _excuse_of_small_error(launch: LaunchRecord, run: FormulaRun, reading: Parit
 def agrees(reading: ParityReading | None, maximum_ratio: float = MAXIMUM_RATIO) -> bool:
     """Return True if a program's outputs in float64 were compared, and agree with the reference.
 
-    Outputs of a less exact algorithm agree too: few are beyond the tolerance, and none by much. `maximum_ratio` is the
-    largest error of others, as a multiple of the tolerance.
+    Outputs of a less exact algorithm agree too: few are beyond the tolerance, and none by much. For all other outputs
+    `maximum_ratio` is the largest error, as a multiple of the tolerance.
     """
     if reading is None or not (reading.finite and reading.compared):
         return False

@@ -35,8 +35,8 @@ CHECK = LaunchCheck(
     name="generator-late",
     threshold=f"99 % of the requests begin within {MAXIMUM_LATE_SHARE:.0%} of the median response after their time",
     reason=(
-        "then lateness moves the median by less than 1 %, half of the usual margin, and by a rank of one request in a "
-        "hundred. The rarer delays are in the 99th percentile, which decides nothing"
+        "then the lateness of 99 % of the requests moves the median by less than 1 %, half of the usual margin. The "
+        "other 1 % can move its rank by 1 %, and are in the 99th percentile, which decides nothing"
     ),
     evaluate=_evaluate,
     measured_only=True,

@@ -15,7 +15,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 LEAST_SHARE = 0.1
 """Minimum share of the recorded operations that backward passes have to differentiate.
 
-A gradient with create_graph=True that is not differentiated again leaves two thirds out, a second one half.
+A first gradient with create_graph=True that is not differentiated again leaves out two thirds, a second gradient half.
 """
 
 
@@ -36,10 +36,10 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
                 "step switches autograd on for more than its gradients"
             )
         return passed("the step computes gradients")
-    wanted = "on" if gradients.wanted or gradients.needed else "off"
-    if gradients.actual != wanted:
-        return failed(f"autograd was set {wanted}, but was {gradients.actual} afterwards: the step changed it")
-    return passed(f"autograd {wanted}")
+    initial_mode = "on" if gradients.wanted or gradients.needed else "off"
+    if gradients.actual != initial_mode:
+        return failed(f"autograd was set {initial_mode}, but was {gradients.actual} afterwards: the step changed it")
+    return passed(f"autograd {initial_mode}")
 
 
 CHECK = LaunchCheck(

@@ -12,9 +12,10 @@ MAXIMUM_GROWTH = 16.0
 scales of float64. Of correct programs it was up to 6: functions may be less exact in float32 than in float64."""
 MAXIMUM_RATIO_OF_RIGHT_FORMULA = 8.0
 """Maximum error of a program in float32 whose formula is right, as a multiple of the tolerance; in float64 as well.
-The tolerance knows the reference's roundings only. Of correct programs, optax's Adam was off by up to 1.4 tolerances
-(it computes 1 - 0.999^t in float32), and a difference of cumulative sums by up to 7. A fault that float32 has and
-float64 has not is usually larger: products in TF32 round 8192 times as coarsely, and a tolerance is 32 roundings."""
+The tolerance allows for the reference's roundings only. Of correct programs, optax's Adam was off by up to 1.4
+tolerances (it computes 1 - 0.999^t in float32), and a difference of cumulative sums by up to 7. A fault that occurs in
+float32 but not in float64 is usually larger: products in TF32 round 8192 times as coarsely, and a tolerance is 32
+roundings."""
 MINIMUM_RANDOM_DIFFERENCE = 1e-3
 """Minimum relative difference of two runs that rounding in another order does not explain."""
 RANDOM = (
@@ -111,9 +112,9 @@ def _describe_form(reading: ParityReading) -> str:
 
 
 def _judge_agreement(case: Case, launch: LaunchRecord, reading: str) -> Finding:
-    """Pass outputs that agree with the reference, unless it uses the variant's framework and may share a mistake.
+    """Pass outputs that agree with the reference, unless the reference uses the variant's framework.
 
-    `reading` is the text of the finding.
+    Such a reference may have the same mistake as the variant. `reading` is the text of the finding.
     """
     if launch.parity and launch.parity.own_program:  # the baseline's program replaces a missing reference
         return passed(f"{reading}; the reference is {launch.parity.own_program}'s own program in float64 on the CPU")

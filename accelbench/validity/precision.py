@@ -23,8 +23,8 @@ STEP_TYPES: dict[PrecisionPolicy, set[str]] = {
 }
 """Types that arrays may have inside a step. Sums of narrow numbers, and weights with small updates, stay in float32."""
 MAXIMUM_FLOAT64_SHARE = 0.1
-"""Maximum share of a step's numbers in float64, which makes no program faster: `torch.quantile` computes its ranks so.
-No other type may be narrower than requested, not even for a few numbers."""
+"""Maximum share of a step's numbers in float64, which makes no program faster; `torch.quantile` ranks in float64.
+No number may have any other type that was not requested."""
 TF32_SETTINGS = {"tf32", "tensorfloat32"}
 """Framework settings for products of float32 arrays in TF32."""
 FULL_PRECISION_SETTINGS = {"ieee", "highest", "float32"}
@@ -56,7 +56,7 @@ def _judge_step(launch: LaunchRecord, requested: PrecisionPolicy) -> Finding | N
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable):
         other_types = {name: share for name, share in arithmetic.types.items() if name not in STEP_TYPES[requested]}
-        float64_share = other_types.pop("float64", 0.0)  # of no other type is a small share allowed
+        float64_share = other_types.pop("float64", 0.0)  # a small share is allowed of this type only
         if float64_share > MAXIMUM_FLOAT64_SHARE:
             return failed(f"the step computes in float64, {requested} was requested")
         if other_types:

@@ -14,15 +14,15 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.certificate import validity_checks
 from accelbench.validity.check import CaseCheck, LaunchCheck
 
-L = TypeVar("L", bound=LaunchRecord)
+Launch = TypeVar("Launch", bound=LaunchRecord)
 
 
 @dataclass(frozen=True)
-class SplitRounds(Generic[L]):
+class SplitRounds(Generic[Launch]):
     """Hold the launches that count, and those of disturbed rounds, which do not count, with the reasons."""
 
-    counted: tuple[L, ...]
-    quarantined: tuple[L, ...] = ()
+    counted: tuple[Launch, ...]
+    quarantined: tuple[Launch, ...] = ()
     reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """What disturbed each round, by round number."""
     noisy: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
     return tuple(failures)
 
 
-def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
+def split_disturbed(case: Case, launches: Sequence[Launch]) -> SplitRounds[Launch]:
     """Separate the launches of disturbed rounds from those that count.
 
     All launches count if the case accepts noise, or if every round was disturbed.

@@ -39,7 +39,7 @@ class RooflinePoint:
     intensity: float | None
     """FLOPs per byte; None if no byte has to move."""
     bound: Bound | None
-    """The limit that bounds the speed; None if a limit that may do so is unknown."""
+    """The limit that bounds the speed; None if that cannot be decided, because a limit is unknown."""
     share: float | None
     """The computation's rate as a share of that limit."""
 
@@ -56,10 +56,11 @@ def roofline_point(seconds: float, flops: float, bytes_moved: float, roof: Roof,
         needed_seconds["compute"] = flops / roof.flops_per_second
     if memory_applies and roof.bytes_per_second:
         needed_seconds["memory"] = bytes_moved / roof.bytes_per_second
-    # If one of the two limits applies and is unknown, so is the larger of both times.
-    lacks_limit = (flops > 0 and "compute" not in needed_seconds) or (memory_applies and "memory" not in needed_seconds)
+    # The larger of both times decides. It is unknown if a limit applies whose rate is unknown.
+    compute_is_unknown = flops > 0 and "compute" not in needed_seconds
+    memory_is_unknown = memory_applies and "memory" not in needed_seconds
     bound: Bound | None = None
-    if needed_seconds and not lacks_limit:
+    if needed_seconds and not compute_is_unknown and not memory_is_unknown:
         bound, _ = max(needed_seconds.items(), key=lambda item: item[1])
     return RooflinePoint(
         flops_per_second=flops / seconds,

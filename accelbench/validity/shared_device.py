@@ -1,7 +1,7 @@
 """Check that no other process used the processors or the device while blocks were timed.
 
-Rounds pair launches so that a slow machine affects both sides alike, but other processes do not: an eager framework
-whose threads wait for each other was eight times slower next to other load, a compiled one twice.
+Rounds pair launches so that a slow machine affects both sides alike. Other processes do not: next to other load, an
+eager framework whose threads wait for each other was eight times slower, a compiled framework two times.
 """
 
 from collections.abc import Mapping

@@ -25,7 +25,7 @@ from accelbench.validity.check import (
 )
 
 QUOTA = DisturbanceLimit(widens=0.01, biases=0.01)
-"""Maximum shares of the timed seconds: half of the usual margin; a launch's median over blocks moves less still."""
+"""Maximum shares of the timed seconds: half of the usual margin; a launch's median over blocks moves even less."""
 STEAL = DisturbanceLimit(widens=0.05, biases=0.05)
 """Maximum shares of the processors' time. Steal affects all variants, and a virtual machine always has some."""
 CLOCKS = DisturbanceLimit(widens=0.01, biases=0.01)
@@ -90,7 +90,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     if excesses:
         texts = [f"{lost_time.description} (limit {percent(lost_time.limit.biases)})" for lost_time in excesses]
         return failed("; ".join(texts))
-    # A device with its own users has its own clocks.
+    # A device that has its own clocks, apart from the CPU's, should report why they were reduced.
     if clock_shares(launch) is None and platforms.find(case.accelerator.platform).own_users:
         device = launch.facts.device_reading
         source = "the device" if isinstance(device, Unreadable) else device.source

@@ -17,7 +17,7 @@ MAXIMUM_LATE_SHARE = 0.05
 MAXIMUM_LATE_SECONDS = 0.005
 """Maximum lateness of a short run: thread pools spin for less than this before they sleep."""
 MINIMUM_RATIO = 0.98
-"""Minimum of host time over device time. The host's time includes both events, so it is never the shorter one."""
+"""Minimum of host time over device time. The host's time includes both events, so it should never be the shorter."""
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:

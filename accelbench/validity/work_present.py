@@ -30,14 +30,14 @@ MINIMUM_LEFT_SHARE = 0.4
 """Minimum share of the written operations that must be left after optimisation. Compilers leave 52 % or more of the
 catalogue's programs, and a few per cent of a hoisted loop."""
 MINIMUM_OPERATIONS = 100
-"""Minimum difference between two counts that says anything: compilers fold a few numbers in every program."""
+"""Minimum difference between two counts that is judged: compilers fold a few numbers in every program."""
 MINIMUM_COUNT_SHARE = 0.15
 """Minimum operations as a share of cost(), or of another variant's count; frameworks count differently."""
 MAXIMUM_COUNT_MULTIPLE = 2.5
 """Maximum operations as a multiple of another variant's count."""
 UNLIKE_COUNTS = 1.5
-"""Ratio of two variants' counts from which a note names it. It decides nothing: compilers leave 52 % or more of a
-program."""
+"""Minimum ratio of two variants' counts that a note reports. It decides nothing, because compilers can remove up to
+48 % of a program."""
 MAXIMUM_IDLE_SHARE = 0.5
 """Maximum idle share of the blocks' time, without the time for which a thread waits for a CPU."""
 
@@ -47,7 +47,7 @@ class _Program(NamedTuple):
 
     variant: str
     written: float
-    """Operations that its author wrote; if only those that run are known, these."""
+    """Operations that its author wrote; if they are unknown, the same as `run`."""
     run: float
     """Operations that are left in the optimised program."""
 
@@ -57,16 +57,16 @@ def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
     programs = [program for program in map(_program_of, evidence.launches) if program is not None]
     for variant in evidence.variants:
         findings: list[tuple[int, Finding]] = []  # each with the number of its round
-        findings_of_doubt: list[tuple[int, Finding]] = []
+        doubt_findings: list[tuple[int, Finding]] = []
         for launch in evidence.launches_of(variant):
             if is_reported(launch.facts.operations):
                 findings.append((launch.round, _judge_declared(launch)))
             elif is_reported(launch.facts.arithmetic):
                 findings.append((launch.round, _judge_counted(evidence.case, launch, programs)))
             doubts = (_idle_doubt(launch), _unit_doubt(launch))
-            findings_of_doubt += [(launch.round, untested(doubt)) for doubt in doubts if doubt]
+            doubt_findings += [(launch.round, untested(doubt)) for doubt in doubts if doubt]
         # Among equally severe findings the first is reported, so those on operations come first.
-        all_findings = findings + findings_of_doubt
+        all_findings = findings + doubt_findings
         yield variant, most_severe(all_findings) if all_findings else untested(UNCOUNTED)
 
 
@@ -120,8 +120,8 @@ def _judge_shortfall(
         clause += f": {main_reason}"
         equal_variant = _find_equal_without_compiler(program, others)
         return untested(f"{clause}; {equal_variant} runs as much uncompiled") if equal_variant else failed(clause)
-    # Otherwise the compiler simplified arithmetic, or the program left work out. Believe the first if it runs not much
-    # less than the other variants, and its outputs on other inputs are right.
+    # Otherwise the compiler simplified arithmetic, or the program left work out. Assume that the compiler did, if the
+    # program runs not much less than the other variants and its outputs on other inputs are right.
     largest_count = max((other.run for other in others), default=0.0)
     runs_as_much = bool(others) and program.run >= MINIMUM_COUNT_SHARE * largest_count
     if runs_as_much and depends_on_inputs.CHECK.evaluate(case, launch).outcome == "passed":
@@ -130,7 +130,7 @@ def _judge_shortfall(
 
 
 def _find_equal_without_compiler(program: _Program, others: Sequence[_Program]) -> str:
-    """Return the name of another variant that runs all its operations as written, and not many more than `program`.
+    """Return the name of another variant that runs all its written operations, and not many more than `program` runs.
 
     Such a variant shows that the work needs no more operations than `program` runs. Empty if there is none.
     """
@@ -144,8 +144,8 @@ def _find_equal_without_compiler(program: _Program, others: Sequence[_Program]) 
 def _count_doubt(program: _Program, flops: float | Unreadable, others: Sequence[_Program]) -> str:
     """Describe a doubt if a program runs far fewer or more operations than cost() or another variant; else empty.
 
-    Compared with another variant, the operations that are written and those that run must both differ by so much: a
-    compiler may leave less of one program. `flops` is what cost() says.
+    For a doubt, both the written operations and those that run must differ from another variant's, because a compiler
+    may leave less of one program. `flops` is what cost() declares for a unit of work.
     """
     if not isinstance(flops, Unreadable) and program.run < MINIMUM_COUNT_SHARE * flops:
         return f"{percent(program.run / flops)} of what cost() says: a better algorithm, or work left out"

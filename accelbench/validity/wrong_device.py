@@ -21,7 +21,7 @@ def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
             if device.platform != requested:
                 yield variant, failed(f"round {launch.round}: on {device.platform}, {requested} was requested")
                 break
-        else:  # no launch ended the loop
+        else:  # every launch ran on the requested platform
             yield variant, passed(f"on {requested}")
     if len(device_names) > 1:
         yield None, failed(f"launches ran on different devices: {', '.join(sorted(device_names))}")
