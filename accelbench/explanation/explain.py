@@ -28,5 +28,9 @@ def explain(result: Result) -> tuple[str, ...]:
 
 def explain_sides(faster: Side, slower: Side) -> tuple[str, ...]:
     """Return the sentences of all rules that apply, at most one for each group of rules."""
-    found = (next(filter(None, (rule(faster, slower) for rule in rules)), None) for rules in RULES)
-    return tuple(sentence for sentence in found if sentence)
+    sentences = []
+    for group in RULES:
+        sentence = next(filter(None, (rule(faster, slower) for rule in group)), None)
+        if sentence:
+            sentences.append(sentence)
+    return tuple(sentences)

@@ -13,11 +13,11 @@ Rule = Callable[[Side, Side], str | None]
 """Takes the faster and the slower side of a comparison; returns a sentence, or None if the rule does not apply."""
 
 FEWER = 2.0
-"""How many times as many operations, and as many bytes, the slower side needs at least."""
+"""Minimum factor by which the slower side has to run more operations and to move more bytes."""
 SHARE_OF_DIFFERENCE = 0.5
-"""Share of the difference in time that the bytes of only one side must explain, at the memory's limit."""
+"""Minimum share of the difference in time that moving the slower side's extra bytes takes, at the memory's limit."""
 NEGLIGIBLE_WORK = 0.1
-"""Share of a call's time below which the declared work does not explain that time."""
+"""Maximum share of a call's time for which the declared work is negligible."""
 SMALL_OPERATION_SECONDS = 20e-6
 """Mean time of an operation above which its cost is not that of starting it.
 
@@ -26,7 +26,7 @@ Starting one takes 0.3 to 10 microseconds, depending on framework and device.
 SMALLEST_COUNT = 10
 """Fewer operations have no meaningful mean."""
 MORE_PRODUCTS = 1.5
-"""How many times as many matrix products the slower side makes at least."""
+"""Minimum factor by which the slower side has to make more matrix products."""
 MOSTLY_ARITHMETIC = 0.5
 """Share of the device's arithmetic limit from which arithmetic takes most of a call's time."""
 CLOSE_TO_LIMIT = 0.8
@@ -34,7 +34,7 @@ CLOSE_TO_LIMIT = 0.8
 
 
 def fewer_passes(faster: Side, slower: Side) -> str | None:
-    """Compare operations and bytes: the slower side runs several times as many, and memory is what takes the time."""
+    """Compare operations and bytes if the slower side has far more of both, and moving the bytes takes the time."""
     if not (faster.operations and slower.operations and faster.accessed_bytes and slower.accessed_bytes):
         return None
     if slower.bytes_per_second is None:
@@ -64,14 +64,14 @@ def cost_of_operations(faster: Side, slower: Side) -> str | None:
         return None
     sentence = (
         f"At the device's limits, the work of a call would take {figures.seconds(needed_seconds)}. "
-        f"{slower.name} {slower.work} in {figures.seconds(slower.seconds)}{_each(slower)}"
+        f"{slower.name} {slower.work} in {figures.seconds(slower.seconds)}{_mean_time(slower)}"
     )
     if faster.operations:
-        sentence += f"; {faster.name} {faster.work} in {figures.seconds(faster.seconds)}{_each(faster)}"
+        sentence += f"; {faster.name} {faster.work} in {figures.seconds(faster.seconds)}{_mean_time(faster)}"
     return f"{sentence}."
 
 
-def _each(side: Side) -> str:
+def _mean_time(side: Side) -> str:
     """Return the mean time of an operation, `, 2.25 µs each`; empty for a single one."""
     count = side.operations or 1
     return f", {figures.seconds(side.seconds / count)} each" if count > 1 else ""

@@ -84,7 +84,10 @@ def _compiled_bytes(numbers: Numbers) -> int | None:
 
 
 def _needed_seconds(numbers: Numbers) -> float | None:
-    """Return the seconds that a call's declared work takes at the device's limits; None if anything is unknown."""
+    """Return the seconds that a call's declared work takes at the device's limits.
+
+    None if a limit is unknown, or if the workload declares no work.
+    """
     seconds_per_unit = 0.0
     for work, limit in (
         ("flops_per_unit", "limit_flops_per_second"),

@@ -13,8 +13,9 @@ ADVICE_BY_CHECK = {check.name: check.advice for check in (generator_late.CHECK, 
 ACCEPT_NOISE = "accept noise: --accept-noise, or measurement.acceptNoise: true in the manifest"
 MORE_TIME = "allow more time (measurement.timeLimitSeconds), in which to repeat rounds"
 WIDE_SPREAD = 0.2
-"""Half of the distance from the 5th to the 95th percentile of launch times, over their geometric mean, above which a
-machine is not quiet.
+"""Maximum of half the distance from the 5th to the 95th percentile of launch times, divided by their geometric mean.
+
+Launches with a larger spread are scattered.
 
 Measured: 0.01 to 0.03 on a quiet machine, 0.36 to 0.56 next to other load.
 """
@@ -73,22 +74,22 @@ def advise_on_missing_verdicts(result: Result) -> tuple[str, ...]:
     """Return a sentence that advises how to get the verdicts that are missing; nothing without advice."""
     if disturbances_prevent_verdict(result) or result.noisy:
         return ()  # `describe_disturbed_rounds` already says why verdicts are missing, and what to do
-    suggestions = [*_advice_on_restless_launches(result), *_advice_on_undecided_comparisons(result)]
+    suggestions = [*_advice_on_scattered_launches(result), *_advice_on_undecided_comparisons(result)]
     return (f"What to do: {'; '.join(suggestions)}.",) if suggestions else ()
 
 
-def _advice_on_restless_launches(result: Result) -> Iterator[str]:
+def _advice_on_scattered_launches(result: Result) -> Iterator[str]:
     """Yield advice if the times of a variant's launches differ widely or form two groups; nothing otherwise."""
     if any(check.outcome == "failed" for check in result.certificate.checks):
         return  # the report already gives advice with each failed check
-    restless_variants = [variant.name for variant in result.variants if is_restless(variant, result)]
-    if restless_variants:
+    scattered_variants = [variant.name for variant in result.variants if has_scattered_launches(variant, result)]
+    if scattered_variants:
         # Although that check did not fail, other work on the machine is a likely cause.
         advice = shared_device.CHECK.advice(result.fingerprint)
-        yield f"launches of {figures.join_names(restless_variants)} are not alike: {advice}"
+        yield f"launches of {figures.join_names(scattered_variants)} are not alike: {advice}"
 
 
-def is_restless(variant: VariantResult, result: Result) -> bool:
+def has_scattered_launches(variant: VariantResult, result: Result) -> bool:
     """Return True if the times of the variant's launches differ widely, or form two groups with a gap between them."""
     quantiles = variant.seconds
     seconds = [float(launch.seconds) for launch in variant.launches]

@@ -82,13 +82,13 @@ def _speedup_over_baseline(relative_seconds: float) -> float:
 
 
 def _digits_of_times(comparison: RunComparison) -> int:
-    """Return how many digits of times to print, so that the two times in a row, divided, give its speedup."""
+    """Return how many digits of times to print, so that dividing the two times of a row gives its speedup."""
     changes = [change for change in comparison.changes if change.quantity != "relative"]
     return figures.digits_that_agree(_before_after_and_ratio(changes))
 
 
 def _digits_of_speedups(comparison: RunComparison) -> int:
-    """Return how many digits of speedups to print in `relative` rows, so that both, divided, give the ratio."""
+    """Return how many digits of speedups to print, so that dividing the two of a `relative` row gives its ratio."""
     changes = [change for change in comparison.changes if change.quantity == "relative"]
     quotients = (
         # The later speedup is the dividend: a ratio above 1 says that the variant has become faster.

@@ -22,11 +22,14 @@ def tables(result: Result) -> tuple[Table, ...]:
 
 
 def requests(result: Result) -> Table | None:
-    """Return the table of requests, as they were served and as they were answered; None if none arrived.
+    """Return the table of the service times and the response times of requests; None if no requests arrive.
 
-    A service ends as the response does, and begins when the earlier requests have ended. A closed loop would show the
-    service alone.
+    A response is the wait for earlier requests and the service. A closed loop, in which a request begins when the one
+    before it has ended, would show the service alone.
     """
+    arrivals = result.case.measurement.arrivals
+    if arrivals is None:
+        return None
     rows = []
     for variant in view.baseline_first(result):
         numbers = variant.numbers
@@ -45,9 +48,6 @@ def requests(result: Result) -> Table | None:
         TableColumn("response p50", number=True),
         TableColumn("response p99", number=True),
     )
-    arrivals = result.case.measurement.arrivals
-    if arrivals is None:
-        return None
     caption = (
         f"Requests at {arrivals.rate_per_second:,} a second "
         f"({arrivals.process}; a response is the wait for earlier requests and the service)"

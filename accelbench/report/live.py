@@ -45,6 +45,7 @@ UNFINISHED: dict[Unfinished, str] = {
     "time-limit": "ended at the time limit",
     "probe": "one of accelbench's own probes hung or crashed: launched again without it",
 }
+"""What is shown of a launch that was not finished, by the reason."""
 
 BAR_WIDTH = 14
 """Columns for the bar, so that it fits with rounds, time and the longest estimate into eighty."""

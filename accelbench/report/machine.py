@@ -7,6 +7,7 @@ from accelbench.api.result import Result
 
 BYTES_PER_GIBIBYTE = 2**30
 VERSION = "version."
+"""Prefix of a fingerprint's entries with versions of packages."""
 SHOWN = frozenset(
     {
         "device.platform",
@@ -44,7 +45,8 @@ def describe(fingerprint: Mapping[str, str]) -> str:
 def describe_all(fingerprints: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
     """Describe each machine with its software once, in the order of the fingerprints.
 
-    Fingerprints are of one machine if what both recorded is the same: a result without JAX does not record its version.
+    Two fingerprints are of one machine if they agree in each entry that both have: a result of PyTorch alone has no
+    version of JAX.
     """
     machines: list[dict[str, str]] = []
     for fingerprint in fingerprints:
@@ -71,7 +73,7 @@ def describe_environments(result: Result) -> tuple[str, ...]:
 
 
 def _framework_versions(fingerprint: Mapping[str, str], prefix: str) -> list[str]:
-    """Return the title and version of each framework with an entry `PREFIX` and its package."""
+    """Return the title and version of each framework whose version the fingerprint has, as `prefix` and its package."""
     versions = ((framework.title, fingerprint.get(f"{prefix}{framework.package}")) for framework in frameworks.every())
     return [f"{title} {version}" for title, version in versions if version]
 

@@ -115,7 +115,7 @@ def sentences(result: Result) -> tuple[str, ...]:
 
 
 def _unequal_arithmetic(case: Case) -> tuple[str, ...]:
-    """Return a sentence if the case's precision is not the same arithmetic for all variants."""
+    """Return a sentence if variants may compute in different arithmetic, as with the precision `default` on a GPU."""
     if case.measurement.precision != "default" or case.arithmetic == "float32":
         return ()
     sentence = (
@@ -153,9 +153,10 @@ def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]
     with_speedup = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not with_speedup:
         return _explain_missing_speedups(comparisons)
-    counts: Counter[str] = Counter(
-        comparison.verdict or ("noisy" if comparison.noisy else "without a verdict") for comparison in comparisons
-    )
+    counts: Counter[str] = Counter()
+    for comparison in comparisons:
+        why_no_verdict = "noisy" if comparison.noisy else "without a verdict"
+        counts[comparison.verdict or why_no_verdict] += 1
     kinds = ("faster", "slower", "equivalent", "inconclusive", "noisy", "without a verdict")
     verdicts = ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
     sentences = [

@@ -15,11 +15,11 @@ from accelbench.report.suite import view
 from accelbench.report.suite.view import Cell, Outcome, Suite
 
 FULL_COLOUR = 8
-"""Speedup, or its inverse, from which on a cell of the map has its full colour."""
+"""A cell of the map has its full colour if the speedup, or its inverse, is at least this."""
 MAXIMUM_SHARE = 45
-"""Percentage of colour in such a cell; more would make its text hard to read."""
+"""Percentage of colour in a cell with its full colour; more would make its text hard to read."""
 NO_VERDICT_CLASSES: dict[Outcome, str] = {"noisy": "noisy", "not measured": "open"}
-"""CSS classes of outcomes that are no failures."""
+"""CSS classes of outcomes without a verdict that are not failures."""
 MAP_ABOUT = (
     "The colour is the logarithm of the speedup: none at 1x, full at 8x and more. A hatched cell is undecided. A cell "
     "with a dashed frame has no verdict, and names the reason."
