@@ -23,13 +23,13 @@ class Named(Protocol):
         ...
 
 
-D = TypeVar("D", bound=Named)
+Descriptor = TypeVar("Descriptor", bound=Named)
 
 
-class Registry(Generic[D]):
+class Registry(Generic[Descriptor]):
     """Find the descriptors of one kind, such as frameworks, by name."""
 
-    def __init__(self, group: str, kind: type[D], error: type[LookupError]) -> None:
+    def __init__(self, group: str, kind: type[Descriptor], error: type[LookupError]) -> None:
         """Create a registry of descriptors: built-in ones, and those of installed packages.
 
         Args:
@@ -60,7 +60,7 @@ class Registry(Generic[D]):
         installed_names = self._entry_points.keys() - set(self._built_in_names)
         return (*self._built_in_names, *sorted(installed_names))
 
-    def find(self, name: str) -> D:
+    def find(self, name: str) -> Descriptor:
         """Return the descriptor of that name.
 
         Raises the registry's error if the name is unknown or the descriptor is invalid.
@@ -84,7 +84,7 @@ class Registry(Generic[D]):
             reason = f"{type(error).__name__}: {error}"
             raise self._error(f"{self._kind_name} {point.name} ({point.value}): {reason}") from error
 
-    def every(self) -> tuple[D, ...]:
+    def every(self) -> tuple[Descriptor, ...]:
         """Return all descriptors that can be imported and are valid, built-in ones first."""
         descriptors = []
         for name in self.names:

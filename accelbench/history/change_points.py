@@ -43,7 +43,9 @@ class SeriesChange:
 def install_hint() -> str | None:
     """Return how to install the packages that change points need; None if all are installed."""
     absent = [name for name in NEEDS if importlib.util.find_spec(name) is None]
-    return f"looking for steps needs {' and '.join(absent)}: pip install 'accelbench[series]'" if absent else None
+    if not absent:
+        return None
+    return f"looking for change points needs {' and '.join(absent)}: pip install 'accelbench[series]'"
 
 
 def has_enough_results(side: Side, *others: Side) -> bool:

@@ -1,11 +1,11 @@
-"""Decide which differences between two results refuse their comparison. Pure.
+"""Decide which differences between two results prevent their comparison. Pure.
 
 Every setting of a case and every entry of a result's fingerprint is compared, including those that this module does not
-list: a new field matters until `ENTRIES` or `NOT_COMPARED` says otherwise. A difference that matters refuses the
-comparison unless `--allow-different` names the entry or its group; the others are only listed.
+list: a new field matters until `ENTRIES` or `NOT_COMPARED` lists it. A difference that matters prevents the comparison
+unless `--allow-different` names the entry or its group; the others are only listed.
 
-An entry that one side lacks was not recorded there (an older accelbench, a framework that did not run) and cannot
-refuse. A variable or a parameter that one side lacks was not set, which is a difference.
+An entry that one side lacks was not recorded there (an older accelbench, a framework that did not run) and prevents
+nothing. A variable or a parameter that one side lacks was not set, which is a difference.
 docs/adr/0012-what-must-match-to-compare-runs.md gives the reasons.
 """
 
@@ -67,7 +67,7 @@ ENTRIES = (
     Entry("version.", "versions"),
     Entry("device.driver", "versions"),
     Entry("env.", "environment", absent=NOT_SET),
-    # These change for reasons that leave a step's time alone, or identify one machine among equals.
+    # These change for reasons that do not affect a step's time, or identify one of several equal machines.
     Entry("accelbench", None),
     Entry("image", None),
     Entry("kernel", None),
@@ -78,7 +78,7 @@ ENTRIES = (
     Entry("env.NVIDIA_VISIBLE_DEVICES", None),
     Entry("env.NVIDIA_DRIVER_CAPABILITIES", None),
 )
-"""Special entries; any other entry is a group of its own name."""
+"""Entries with special rules; any other entry has its own name as its group."""
 
 GROUPS = tuple(dict.fromkeys(entry.group for entry in ENTRIES if entry.group))
 
@@ -135,7 +135,8 @@ class Difference:
         """Return True if results are only compared when the user allows this difference."""
         if self.group is None:
             return False
-        # What only one side recorded may be the same on the other; but it matters if that side's own results differ.
+        # A value that only one side recorded may be the same on the other side. It matters if that side's own results
+        # differ.
         recorded_by_both = bool(self.before and self.after)
         return recorded_by_both or len(self.before) > 1 or len(self.after) > 1
 
@@ -246,7 +247,7 @@ def sort_differences(differences: Iterable[Difference]) -> tuple[Difference, ...
     """Return the differences without duplicates: first those that prevent a comparison, last those that never can."""
 
     def rank(difference: Difference) -> int:
-        """Return 0 for a difference that prevents a comparison, 1 for one that one side lacks, 2 for any other one."""
+        """Return 0 for a difference that prevents a comparison, 1 for an entry that a side lacks, 2 for all others."""
         if difference.matters:
             return 0
         return 2 if difference.group is None else 1

@@ -179,7 +179,7 @@ def _describe_unmatched(
 
 @dataclass(frozen=True)
 class _Rules:
-    """Hold how the comparisons of a case are judged."""
+    """Hold the settings by which the comparisons of a case are judged."""
 
     alpha: float
     is_series: bool

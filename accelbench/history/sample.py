@@ -1,4 +1,4 @@
-"""Collect what one side of a comparison knows of a variant: the results that count, a number for each launch. Pure."""
+"""Collect the times of a variant's launches on one side of a comparison, from the results that count. Pure."""
 
 import math
 import statistics

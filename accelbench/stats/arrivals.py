@@ -1,7 +1,7 @@
 """Schedule the arrivals of requests in an open loop, whose times do not depend on how fast requests are served.
 
-All variants of a round get the same schedule, so that their difference is not one of luck; each round has another.
-Only the standard library's generator is used, whose numbers are the same in every version of Python.
+All variants of a round get the same schedule, so that random arrivals favour none of them; each round has another
+schedule. The random numbers are those of the standard library, which are the same in every version of Python.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Detect change points in a series of results over time: since when a benchmark is slower than its noise explains.
+"""Detect change points in a series of results: results since which a benchmark is lastingly slower or faster.
 
 A series holds one number for each result of the same benchmark with the same fingerprint, in order of time. The library
 ruptures finds the best segments for each number of change points (Truong, Oudre and Vayatis, "Selective review of
@@ -20,9 +20,9 @@ MINIMUM_SEGMENT = 3
 """Minimum number of results between two change points: a single odd result is an outlier."""
 MAXIMUM_CHANGE_POINTS = 8
 PENALTY = 3.0
-"""Penalty of a change point, in variances of the mean of one result times twice the logarithm of the series' length.
+"""Penalty of a change point, as a multiple of 2 log(n) times the long-run variance of the series of n results.
 
-benchmarks/series.py measures its false alarms.
+benchmarks/series.py measures how often this gives false alarms.
 """
 MAXIMUM_CORRELATION = 0.8
 """Maximum lag-1 correlation assumed: above it autocorrelation and change points cannot be distinguished."""

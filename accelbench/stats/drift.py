@@ -1,19 +1,20 @@
-"""Detect whether a launch's blocks drift: short warm-up, a device that heats up, memory that fragments.
+"""Detect whether a launch's blocks drift, because of a short warm-up, a device that heats up or memory that fragments.
 
-Two questions matter, because each alone misleads. How large is the drift: the median of the second half of the blocks
-against the first half. And is it more than chance: consecutive blocks are correlated, and a stationary series with
-autocorrelation looks like drift to textbook tests (change points with a textbook penalty appear in a third of them).
+Two numbers are needed, because each alone misleads. The size of a drift is the median of the second half of the blocks
+over that of the first half. A test decides whether the drift is more than chance: consecutive blocks are correlated,
+and textbook tests mistake a stationary series with autocorrelation for a drift (change points with a textbook penalty
+appear in a third of such series).
 
-`launch_drift` answers for one launch. It ranks the series, so that slow blocks weigh no more than others, and compares
+`launch_drift` tests one launch. It ranks the series, so that slow blocks weigh no more than others, and compares
 the first cosine coefficient of the ranks, which a drift makes large, with the root mean square of the next six. At low
 frequencies the coefficients of a stationary series with short memory are independent and of equal size, so the ratio
 follows Student's t with six degrees of freedom, whatever the autocorrelation (Müller, "HAC corrections for strongly
 autocorrelated time series", Journal of Business & Economic Statistics 2014; Lazarus, Lewis, Stock and Watson, "HAR
 inference: recommendations for practice", the same, 2018). For independent blocks a limit of 3.7 gives 1 % false alarms;
-`LIMIT` keeps them there down to an effective sample size of eight (benchmarks/drift.py). A step in the middle of a
-noiseless series reaches 5.9, a straight line 20.
+with `LIMIT` there are no more, down to an effective sample size of eight (benchmarks/drift.py). A step in the middle of
+a noiseless series reaches 5.9, a straight line 20.
 
-`common_drift` answers for a variant. Launches are independent, so a plain t test over launches decides whether they
+`common_drift` tests a variant. Launches are independent, so a plain t test over launches decides whether they
 drift alike, without assumptions about the blocks. It detects a drift far below the blocks' own noise.
 """
 
