@@ -3,7 +3,7 @@
 Each accelerator's results come from separate runs, so nothing here is a verdict.
 """
 
-from frame import dashboard as new
+from frame import dashboard as new_dashboard
 from frame import multiple_choice, namespaces, single_choice
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
@@ -12,22 +12,24 @@ from grafana_foundation_sdk.builders.text import Panel as Text
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
 from overrides import in_framework_colours, unit_of
-from panels import Bars, bars, lines, words
+from panels import Bars, bars, lines, markdown_panel
 from queries import RUNS, VARIANT, instant, labelled, over_time, rows
 from tables import merged_table
 
 WORKLOAD = f'{RUNS}, workload=~"$workload"'
+"""Selector of the metrics of the chosen workload."""
 CASE = f'{WORKLOAD}, case=~"$case", accelerator=~"$accelerator"'
-BY = "accelerator, series, variant"
-NAMED = f"{{{{accelerator}}}} {VARIANT}"
+"""Selector of the metrics of the chosen case on the chosen accelerators."""
+LEGEND = f"{{{{accelerator}}}} {VARIANT}"
 LATEST = "max by (accelerator, case, variant, framework)"
+"""Aggregation to one value if several instances of the operator export the same result."""
 NO_ENERGY = "No energy: neither the devices of these profiles (NVML) nor the processors (RAPL) report it."
 NO_PRICE = "No price: set pricePerHour of the profiles in the chart's values."
 
 
 def dashboard() -> build.Dashboard:
     """Build the dashboard, with three rows."""
-    made = new(
+    board = new_dashboard(
         "Across accelerators",
         "The same workload on several profiles: step time, energy and price of a unit of work. Unpaired.",
         namespaces(),
@@ -39,19 +41,19 @@ def dashboard() -> build.Dashboard:
             f'label_values(accelbench_step_seconds{{{WORKLOAD}, case=~"$case"}}, accelerator)',
         ),
     )
-    made = made.with_row(build.Row("A unit of work")).with_panel(caution()).with_panel(numbers())
-    made = made.with_row(build.Row("Side by side"))
+    board = board.with_row(build.Row("A unit of work")).with_panel(caution()).with_panel(numbers())
+    board = board.with_row(build.Row("Side by side"))
     for panel in (step_time(), price(), device_energy(), processor_energy()):
-        made = made.with_panel(panel)
-    made = made.with_row(build.Row("Over time"))
-    for panel in over_the_week():
-        made = made.with_panel(panel)
-    return made
+        board = board.with_panel(panel)
+    board = board.with_row(build.Row("Over time"))
+    for panel in trends():
+        board = board.with_panel(panel)
+    return board
 
 
 def caution() -> Text:
-    """Build the text that warns against reading verdicts from it."""
-    return words(
+    """Build the text that warns against reading verdicts from this dashboard."""
+    return markdown_panel(
         "Not a verdict",
         "What these intervals are, and what they are not.",
         "Each accelerator was measured in **separate runs**. The intervals are those of each variant's own launches "
@@ -61,7 +63,7 @@ def caution() -> Text:
 
 
 def numbers() -> Table:
-    """Build the table of all numbers."""
+    """Build the table of step times with their intervals, and of prices."""
     columns = {
         "accelerator": "Accelerator",
         "variant": "Variant",
@@ -71,7 +73,7 @@ def numbers() -> Table:
         "Value #price": "Price of a million",
         "currency": "Currency",
     }
-    one_of = f"max by ({BY})"
+    latest = "max by (accelerator, series, variant)"
     currency = f"max by (accelerator, series, currency) (accelbench_run_info{{{CASE}}})"
     return (
         merged_table(
@@ -80,12 +82,12 @@ def numbers() -> Table:
             "units cost at the profile's price per hour.",
             columns,
             ("series",),
-            rows("seconds", f"{one_of} (accelbench_step_seconds{{{CASE}}})"),
-            rows("lower", f"{one_of} (accelbench_step_lower_seconds{{{CASE}}})"),
-            rows("upper", f"{one_of} (accelbench_step_upper_seconds{{{CASE}}})"),
+            rows("seconds", f"{latest} (accelbench_step_seconds{{{CASE}}})"),
+            rows("lower", f"{latest} (accelbench_step_lower_seconds{{{CASE}}})"),
+            rows("upper", f"{latest} (accelbench_step_upper_seconds{{{CASE}}})"),
             rows(
                 "price",
-                f"{one_of} (accelbench_step_price{{{CASE}}}) * 1e6 "
+                f"{latest} (accelbench_step_price{{{CASE}}}) * 1e6 "
                 f"* on (accelerator, series) group_left (currency) {currency}",
             ),
             order=("Accelerator", "Variant"),
@@ -97,9 +99,10 @@ def numbers() -> Table:
 
 
 def _side_by_side(title: str, description: str, unit: str, metric: str, empty: str) -> Bars:
+    """Build bars of a metric, one for each variant on each accelerator; `empty` is the text without data."""
     expression = labelled(f"{LATEST} ({metric}{{{CASE}}})")
     return in_framework_colours(
-        bars(title, description, unit, instant(f"sort({expression})", NAMED), empty=empty).height(13)
+        bars(title, description, unit, instant(f"sort({expression})", LEGEND), empty=empty).height(13)
     )
 
 
@@ -127,21 +130,21 @@ def processor_energy() -> Bars:
     return _side_by_side("Processor energy", text, "joule", "accelbench_step_cpu_joules", NO_ENERGY).height(8)
 
 
-def over_the_week() -> tuple[Lines, Lines]:
-    """Build the panel of step times over time."""
+def trends() -> tuple[Lines, Lines]:
+    """Build the panels of step times and of prices over time."""
     panels = (
         lines(
             "Step time over time",
             "Steady seconds per unit of work on each accelerator. Logarithmic.",
             "s",
-            over_time(labelled(f"{LATEST} (accelbench_step_seconds{{{CASE}}})"), NAMED),
+            over_time(labelled(f"{LATEST} (accelbench_step_seconds{{{CASE}}})"), LEGEND),
         ),
         lines(
             "Price of a million units over time",
             "What the time of a million units of work costs on each accelerator, in its profile's currency. "
             "Logarithmic.",
             "none",
-            over_time(labelled(f"{LATEST} (accelbench_step_price{{{CASE}}}) * 1e6"), NAMED),
+            over_time(labelled(f"{LATEST} (accelbench_step_price{{{CASE}}}) * 1e6"), LEGEND),
             empty=NO_PRICE,
         ),
     )

@@ -1,7 +1,7 @@
 """Write `grafana/dashboards/NAME.json` from the modules here; the chart links to that folder.
 
 python grafana/source/build.py            writes them
-python grafana/source/build.py --check    fails if a file is not what its source makes
+python grafana/source/build.py --check    fails if a file differs from what its module generates
 """
 
 import argparse
@@ -20,10 +20,10 @@ MODULES = {
     "run": "run",
     "across-accelerators": "across_accelerators",
     "fleet": "fleet",
-    # A module called operator would hide the standard library's.
+    # A module named `operator` would hide that of the standard library.
     "operator": "operator_health",
 }
-"""Modules by the name of the file that each makes."""
+"""Module that generates each dashboard, by the name of the dashboard's file."""
 
 
 def render(name: str) -> str:
@@ -39,7 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Generate the Grafana dashboards.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a file is out of date")
     check = parser.parse_args(arguments).check
-    stale = sorted(path.name for path in DASHBOARDS.glob("*.json") if path.stem not in MODULES) if check else []
+    stale = []
+    if check:  # begin with the files that no module generates
+        stale = sorted(path.name for path in DASHBOARDS.glob("*.json") if path.stem not in MODULES)
     for name in MODULES:
         path = DASHBOARDS / f"{name}.json"
         text = render(name)

@@ -1,4 +1,4 @@
-"""Define the colours of frameworks, verdicts and phases, distinct for colour-blind eyes as well.
+"""Define the colours of frameworks, verdicts and phases, which colour-blind readers can distinguish too.
 
 Each has a contrast of at least 3:1 with Grafana's light and dark background, so both themes share them. A verdict also
 has a sign. Colours of one group differ by at least 20 (CIE76), with any kind of colour vision:

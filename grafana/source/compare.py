@@ -1,7 +1,7 @@
 """Compare JAX with PyTorch: one case of a series over time, the series over sizes, and the cost of starting up."""
 
 from colours import OTHER
-from frame import dashboard as new
+from frame import dashboard as new_dashboard
 from frame import field, namespaces, repeated_choice, single_choice, to_dashboard, verdicts_that_changed
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
@@ -12,19 +12,19 @@ from grafana_foundation_sdk.models import dashboard as model
 from overrides import in_framework_colours, linked, one_colour, unit_of, verdict_cells
 from panels import FULL, Bars, bars, lines
 from queries import RUNS, VARIANT, instant, labelled, over_time, rows
-from tables import fitting, merged_table, with_widths
+from tables import height_for_rows, merged_table, with_widths
 
 SERIES = f'{RUNS}, series=~"$series"'
 CASE = f'{SERIES}, case=~"$case"'
 BY = "max by (namespace, variant)"
-NUMBERS = {"Speedup": 84, "Lower": 84, "Upper": 84}
+NUMBER_WIDTHS = {"Speedup": 84, "Lower": 84, "Upper": 84}
 """Width of columns of numbers, in pixels."""
 NO_ROOFLINE = "No share of a roofline: the workload declares no cost, or the device's limits are unknown."
 
 
 def dashboard() -> build.Dashboard:
     """Build the dashboard, with five rows."""
-    made = new(
+    board = new_dashboard(
         "Compare",
         "One case of a series: the speedup with its interval over time and over sizes, phases, break-even, roofline.",
         namespaces(),
@@ -32,16 +32,16 @@ def dashboard() -> build.Dashboard:
         single_choice("case", "Case", f"label_values(accelbench_run_info{{{SERIES}}}, case)"),
         repeated_choice("variant", "Variant", f"label_values(accelbench_comparison_rounds{{{CASE}}}, variant)"),
     )
-    made = made.annotations([verdicts_that_changed(CASE)])
-    made = made.with_row(build.Row("Verdict")).with_panel(verdicts())
-    made = made.with_row(build.Row("Over time")).with_panel(speedup()).with_panel(step_time()).with_panel(roofline())
-    made = made.with_row(build.Row("Over sizes")).with_panel(speedup_over_sizes()).with_panel(time_over_sizes())
-    made = made.with_row(build.Row("What it takes")).with_panel(rate()).with_panel(memory())
-    return made.with_row(build.Row("What starting up costs")).with_panel(phases()).with_panel(breaks_even())
+    board = board.annotations([verdicts_that_changed(CASE)])
+    board = board.with_row(build.Row("Verdict")).with_panel(verdicts())
+    board = board.with_row(build.Row("Over time")).with_panel(speedup()).with_panel(step_time()).with_panel(roofline())
+    board = board.with_row(build.Row("Over sizes")).with_panel(speedup_over_sizes()).with_panel(time_over_sizes())
+    board = board.with_row(build.Row("What it takes")).with_panel(rate()).with_panel(memory())
+    return board.with_row(build.Row("What starting up costs")).with_panel(phases()).with_panel(break_even())
 
 
 def verdicts() -> Table:
-    """Build the table of present verdicts."""
+    """Build the table of the latest verdicts."""
     columns = {
         "namespace": "Namespace",
         "variant": "Variant",
@@ -72,32 +72,33 @@ def verdicts() -> Table:
             rows("rounds", f"{BY} (accelbench_comparison_rounds{{{CASE}}})"),
             order=("Namespace", "Variant"),
         )
-        .height(fitting(4))
+        .height(height_for_rows(4))
         .override_by_regexp("/^(Speedup|Lower|Upper)$/", unit_of("suffix:x", 2))
         .override_by_name("Verdict", verdict_cells())
         .override_by_name(
             "Run", linked("What it measured", to_dashboard("run", namespace=field("Namespace"), run=field("Run")))
         )
     )
-    return with_widths(table, NUMBERS | {"Rounds": 84})
+    return with_widths(table, NUMBER_WIDTHS | {"Rounds": 84})
 
 
 def speedup() -> Lines:
     """Build the panel of a variant's speedup with its interval and the equivalence margin."""
-    chosen = f'{CASE}, variant=~"$variant"'
-    unnamed = model.DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False})
-    end = [*one_colour(OTHER), model.DynamicConfigValue("custom.lineWidth", 0)]
-    band = [
+    selector = f'{CASE}, variant=~"$variant"'
+    hidden_in_legend = model.DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False})
+    interval_end = [*one_colour(OTHER), model.DynamicConfigValue("custom.lineWidth", 0)]
+    # The interval is drawn as the area from its upper end down to its lower end, whose line is invisible.
+    interval_band = [
         model.DynamicConfigValue("custom.fillBelowTo", "lower"),
         model.DynamicConfigValue("custom.fillOpacity", 25),
         model.DynamicConfigValue("custom.lineWidth", 1),
     ]
-    margin = [
+    margin_line = [
         *one_colour(OTHER),
         model.DynamicConfigValue("custom.lineWidth", 1),
         model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [3, 5]}),
     ]
-    within = f"max(accelbench_equivalence_margin_ratio{{{CASE}}})"
+    margin = f"max(accelbench_equivalence_margin_ratio{{{CASE}}})"
     return (
         in_framework_colours(
             lines(
@@ -107,13 +108,13 @@ def speedup() -> Lines:
                 "changed.",
                 "suffix:x",
                 over_time(
-                    labelled(f"max by (case, variant, framework) (accelbench_speedup_ratio{{{chosen}}})"),
+                    labelled(f"max by (case, variant, framework) (accelbench_speedup_ratio{{{selector}}})"),
                     VARIANT,
                 ),
-                over_time(f"max(accelbench_speedup_lower_ratio{{{chosen}}})", "lower"),
-                over_time(f"max(accelbench_speedup_upper_ratio{{{chosen}}})", "interval"),
-                over_time(f"1 + {within}", "margin"),
-                over_time(f"1 / (1 + {within})", "margin below"),
+                over_time(f"max(accelbench_speedup_lower_ratio{{{selector}}})", "lower"),
+                over_time(f"max(accelbench_speedup_upper_ratio{{{selector}}})", "interval"),
+                over_time(f"1 + {margin}", "margin"),
+                over_time(f"1 / (1 + {margin})", "margin below"),
             )
         )
         .repeat("variant")
@@ -121,10 +122,10 @@ def speedup() -> Lines:
         .span(FULL)
         .decimals(2)
         .line_interpolation(style.LineInterpolation.STEP_AFTER)
-        .override_by_regexp("/^(lower|interval)$/", end)
-        .override_by_name("interval", band)
-        .override_by_regexp("/^margin/", margin)
-        .override_by_regexp("/^(lower|margin below)$/", [unnamed])
+        .override_by_regexp("/^(lower|interval)$/", interval_end)
+        .override_by_name("interval", interval_band)
+        .override_by_regexp("/^margin/", margin_line)
+        .override_by_regexp("/^(lower|margin below)$/", [hidden_in_legend])
     )
 
 
@@ -239,7 +240,7 @@ def speedup_over_sizes() -> Table:
             ),
         )
     )
-    return with_widths(table, NUMBERS | {"Namespace": 92, "Case": 184, "Verdict": 120, "Margin": 84})
+    return with_widths(table, NUMBER_WIDTHS | {"Namespace": 92, "Case": 184, "Verdict": 120, "Margin": 84})
 
 
 def time_over_sizes() -> Bars:
@@ -279,7 +280,7 @@ def phases() -> Bars:
     )
 
 
-def breaks_even() -> Table:
+def break_even() -> Table:
     """Build the table of break-even steps."""
     columns = {
         "variant": "Variant",

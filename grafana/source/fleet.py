@@ -1,7 +1,7 @@
 """Show the machines: which profiles measure, what waits for them, and what disturbs their measurements."""
 
 from colours import BAD, PHASES
-from frame import dashboard as new
+from frame import dashboard as new_dashboard
 from frame import multiple_choice, namespaces
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
@@ -12,47 +12,51 @@ from grafana_foundation_sdk.models import common as style
 from overrides import in_colours, thresholds, unit_of
 from panels import NO_RESULT, Bars, bars, lines, number
 from queries import OPERATOR, RUNS, instant, labelled, or_zero, over_time, rows
-from tables import MOMENT, fitting, merged_table, with_widths
+from tables import MOMENT, height_for_rows, merged_table, with_widths
 
-ON = f'{RUNS}, accelerator=~"$accelerator"'
+ON_ACCELERATORS = f'{RUNS}, accelerator=~"$accelerator"'
+"""Selector of the metrics of the chosen accelerators."""
 LATEST = "max by (namespace, series, case, accelerator)"
+"""Aggregation to one value for each case if several instances of the operator export the same result."""
 NO_KUBE = "No node metrics. Install kube-state-metrics: this panel shows its kube_node_status_allocatable."
 NO_DCGM = "No GPU metrics. Install NVIDIA's dcgm-exporter: this panel shows its DCGM_FI_DEV_* metrics."
 LOST = f'increase(accelbench_attempts_lost_total{{{OPERATOR}, retried="%s"}}[$__range])'
+"""PromQL: attempts lost in the time range; replace `%s` by `true` for those that were tried again, else `false`."""
 DEVICES = 'resource=~".*(gpu|tpu|npu).*"'
+"""Selector of the accelerators among a node's resources."""
 
 
 def dashboard() -> build.Dashboard:
     """Build the dashboard, with four rows."""
-    made = new(
+    board = new_dashboard(
         "Fleet",
         "Profiles and devices, what waits for them, and what throttles or disturbs them.",
         namespaces(),
         multiple_choice("accelerator", "Accelerator", f"label_values(accelbench_run_info{{{RUNS}}}, accelerator)"),
     )
-    made = made.with_row(build.Row("Now"))
+    board = board.with_row(build.Row("Now"))
     for panel in queue_numbers():
-        made = made.with_panel(panel)
-    made = made.with_row(build.Row("Profiles")).with_panel(profiles()).with_panel(devices())
-    made = made.with_row(build.Row("Queue")).with_panel(queue()).with_panel(starts())
-    made = made.with_row(build.Row("Disturbance")).with_panel(discarded()).with_panel(failed_attempts())
-    return made.with_panel(clocks()).with_panel(temperatures())
+        board = board.with_panel(panel)
+    board = board.with_row(build.Row("Profiles")).with_panel(profiles()).with_panel(devices())
+    board = board.with_row(build.Row("Queue")).with_panel(queue()).with_panel(starts())
+    board = board.with_row(build.Row("Disturbance")).with_panel(discarded()).with_panel(failed_attempts())
+    return board.with_panel(clocks()).with_panel(temperatures())
 
 
 def queue_numbers() -> tuple[Number, ...]:
     """Build the numbers of waiting, running and disturbed cases."""
-    runs = or_zero(f"sum(max by (namespace, phase) (accelbench_runs{{{RUNS}, phase=~%s}}))")
+    runs_in_phases = or_zero(f"sum(max by (namespace, phase) (accelbench_runs{{{RUNS}, phase=~%s}}))")
     return (
-        number("Queued", "BenchmarkRuns that wait.", "short", instant(runs % '"Queued|Pending"')),
-        number("Running", "BenchmarkRuns that are measured.", "short", instant(runs % '"Running"')),
+        number("Queued", "BenchmarkRuns that wait.", "short", instant(runs_in_phases % '"Queued|Pending"')),
+        number("Running", "BenchmarkRuns that are measured.", "short", instant(runs_in_phases % '"Running"')),
         number(
             "Rounds discarded",
             "Share of the latest results' rounds that were disturbed and measured again.",
             "percentunit",
             instant(
-                f"sum({LATEST} (accelbench_result_rounds_quarantined{{{ON}}})) / "
-                f"sum({LATEST} (accelbench_result_rounds{{{ON}}}) "
-                f"+ {LATEST} (accelbench_result_rounds_quarantined{{{ON}}}))"
+                f"sum({LATEST} (accelbench_result_rounds_quarantined{{{ON_ACCELERATORS}}})) / "
+                f"sum({LATEST} (accelbench_result_rounds{{{ON_ACCELERATORS}}}) "
+                f"+ {LATEST} (accelbench_result_rounds_quarantined{{{ON_ACCELERATORS}}}))"
             ),
             empty=NO_RESULT,
         ).decimals(1),
@@ -86,25 +90,28 @@ def profiles() -> Table:
             "results of which a variant was rejected because the device was slowed down.",
             columns,
             (),
-            rows("results", f"count by (accelerator) ({LATEST} (accelbench_result_valid{{{ON}}}))"),
-            rows("valid", f"{by} ({LATEST} (accelbench_result_valid{{{ON}}}))"),
-            rows("discarded", f"{by} ({LATEST} (accelbench_result_rounds_quarantined{{{ON}}}))"),
+            rows("results", f"count by (accelerator) ({LATEST} (accelbench_result_valid{{{ON_ACCELERATORS}}}))"),
+            rows("valid", f"{by} ({LATEST} (accelbench_result_valid{{{ON_ACCELERATORS}}}))"),
+            rows("discarded", f"{by} ({LATEST} (accelbench_result_rounds_quarantined{{{ON_ACCELERATORS}}}))"),
             rows(
                 "checks",
                 f"{by} (max by (namespace, series, case, accelerator, check) "
-                f"(accelbench_result_checks_failed{{{ON}}}))",
+                f"(accelbench_result_checks_failed{{{ON_ACCELERATORS}}}))",
             ),
             rows(
                 "throttled",
                 f"{by} (max by (namespace, series, case, accelerator) "
-                f'(accelbench_result_checks{{{ON}, check="throttled", outcome="failed"}}) > bool 0) '
-                f"or 0 * count by (accelerator) ({LATEST} (accelbench_result_valid{{{ON}}}))",
+                f'(accelbench_result_checks{{{ON_ACCELERATORS}, check="throttled", outcome="failed"}}) > bool 0) '
+                f"or 0 * count by (accelerator) ({LATEST} (accelbench_result_valid{{{ON_ACCELERATORS}}}))",
             ),
-            rows("last", f"max by (accelerator) (accelbench_result_finished_timestamp_seconds{{{ON}}}) * 1000"),
+            rows(
+                "last",
+                f"max by (accelerator) (accelbench_result_finished_timestamp_seconds{{{ON_ACCELERATORS}}}) * 1000",
+            ),
             order=("Profile",),
         )
         .span(15)
-        .height(fitting(7))
+        .height(height_for_rows(7))
         .override_by_name("Last measured (UTC)", unit_of(MOMENT))
     )
     widths = {"Results": 76, "Valid": 72, "Rounds discarded": 150, "Checks failed": 112, "Throttled": 92}
@@ -136,7 +143,7 @@ def devices() -> Table:
             empty=NO_KUBE,
         )
         .span(9)
-        .height(fitting(7))
+        .height(height_for_rows(7))
     )
 
 
@@ -162,7 +169,7 @@ def queue() -> Lines:
 
 
 def starts() -> Bars:
-    """Build the panel of the time until a case is measured."""
+    """Build the panel of the time until a case is measured: the median and the 90th percentile of both parts."""
     buckets = f"sum by (le) (increase(accelbench_case_%s_seconds_bucket{{{OPERATOR}}}[$__range]))"
     return (
         bars(
@@ -170,11 +177,10 @@ def starts() -> Bars:
             "Over this time range. In the queue: from a case's Job until its pod. Starting: from the pod until its "
             "container runs, including a new node and pulling the image.",
             "s",
-            *(
-                instant(f"histogram_quantile({share}, {buckets % what})", f"{name}: {words}")
-                for what, name in (("queue", "in the queue"), ("start", "starting"))
-                for share, words in ((0.5, "half of them"), (0.9, "9 of 10"))
-            ),
+            instant(f"histogram_quantile(0.5, {buckets % 'queue'})", "in the queue: half of them"),
+            instant(f"histogram_quantile(0.9, {buckets % 'queue'})", "in the queue: 9 of 10"),
+            instant(f"histogram_quantile(0.5, {buckets % 'start'})", "starting: half of them"),
+            instant(f"histogram_quantile(0.9, {buckets % 'start'})", "starting: 9 of 10"),
             empty="No case has started in this time range.",
         )
         .decimals(0)
@@ -183,9 +189,9 @@ def starts() -> Bars:
 
 
 def discarded() -> Bars:
-    """Build the bars of discarded rounds, the most first."""
+    """Build the bars of the results with the most discarded rounds."""
     discarded_rounds = labelled(
-        f"max by (series, case, accelerator) (accelbench_result_rounds_quarantined{{{ON}}}) > 0"
+        f"max by (series, case, accelerator) (accelbench_result_rounds_quarantined{{{ON_ACCELERATORS}}}) > 0"
     )
     return (
         bars(
@@ -202,7 +208,7 @@ def discarded() -> Bars:
 
 
 def failed_attempts() -> Bars:
-    """Build the panel of attempts that the cluster ended."""
+    """Build the panel of attempts that the cluster lost, by reason."""
     return (
         bars(
             "Attempts lost",

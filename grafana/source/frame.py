@@ -7,8 +7,8 @@ from queries import DATASOURCE, OPERATOR
 
 
 def dashboard(name: str, description: str, *variables: build.QueryVariable) -> build.Dashboard:
-    """Build a dashboard with the common variables, then its own, each filtered by those before it."""
-    made = (
+    """Build a dashboard with the common variables and then its own; each filters the values of those after it."""
+    board = (
         build.Dashboard(f"accelbench / {name}")
         .uid(f"accelbench-{name.lower().replace(' ', '-')}")
         .description(description)
@@ -27,16 +27,16 @@ def dashboard(name: str, description: str, *variables: build.QueryVariable) -> b
         )
     )
     source = build.DatasourceVariable("datasource").label("Data source").type("prometheus")
-    made = made.with_variable(
+    board = board.with_variable(
         source.current(model.VariableOption(text="Prometheus", value="prometheus", selected=True))
     )
-    everywhere = (
+    common_variables = (
         multiple_choice("job", "Job", "label_values(accelbench_build_info, job)"),
         multiple_choice("instance", "Instance", 'label_values(accelbench_build_info{job=~"$job"}, instance)'),
     )
-    for variable in (*everywhere, *variables):
-        made = made.with_variable(variable)
-    return made
+    for variable in (*common_variables, *variables):
+        board = board.with_variable(variable)
+    return board
 
 
 def namespaces() -> build.QueryVariable:
@@ -60,10 +60,12 @@ def single_choice(name: str, label: str, query: str) -> build.QueryVariable:
 
 
 def _all() -> model.VariableOption:
+    """Return the option that selects all values of a variable."""
     return model.VariableOption(text="All", value="$__all", selected=True)
 
 
 def _variable(name: str, label: str, query: str) -> build.QueryVariable:
+    """Build a variable whose values a query finds, sorted by name."""
     return (
         build.QueryVariable(name)
         .label(label)
@@ -87,25 +89,25 @@ class Annotation(model.AnnotationQuery):
 
 
 def verdicts_that_changed(selector: str) -> Annotation:
-    """Build the annotation of verdicts that differ from one step before."""
-    standing = f"max by (series, case, variant, verdict) (accelbench_verdict{{{selector}}} == 1)"
-    before = f"max by (series, case, variant, verdict) (accelbench_verdict{{{selector}}} offset $__interval == 1)"
-    known = f"max by (series, case, variant) (accelbench_verdict{{{selector}}} offset $__interval)"
+    """Build the annotation of verdicts that differ from those of the previous step of the graph."""
+    current = f"max by (series, case, variant, verdict) (accelbench_verdict{{{selector}}} == 1)"
+    previous = f"max by (series, case, variant, verdict) (accelbench_verdict{{{selector}}} offset $__interval == 1)"
+    compared_before = f"max by (series, case, variant) (accelbench_verdict{{{selector}}} offset $__interval)"
     return Annotation(
         name="Verdicts that changed",
         datasource=DATASOURCE,
         enable=True,
         icon_color=NEUTRAL,
-        expr=f"({standing} unless {before}) and on (series, case, variant) {known}",
+        expr=f"({current} unless {previous}) and on (series, case, variant) {compared_before}",
     )
 
 
 def to_dashboard(name: str, **variables: str) -> str:
-    """Return the address of a dashboard with the same time range and these variables, taken from the row's columns."""
-    chosen = "".join(f"&var-{key}={value}" for key, value in variables.items())
-    return f"/d/accelbench-{name}?${{datasource:queryparam}}{chosen}&${{__url_time_range}}"
+    """Return the address of a dashboard with the same time range, and with these values of its variables."""
+    parameters = "".join(f"&var-{key}={value}" for key, value in variables.items())
+    return f"/d/accelbench-{name}?${{datasource:queryparam}}{parameters}&${{__url_time_range}}"
 
 
 def field(column: str) -> str:
-    """Return the template of that column's value in the linked row."""
+    """Return Grafana's template for the value of this column in the row with the link."""
     return f'${{__data.fields["{column}"]}}'

@@ -1,7 +1,7 @@
 """Show the operator itself: leadership, backlog, API requests, resources."""
 
 from colours import BAD, KINDS, NEUTRAL, QUANTILES
-from frame import dashboard as new
+from frame import dashboard as new_dashboard
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
@@ -18,27 +18,29 @@ UNLISTED = (
 """PromQL: how many namespaces the operator cannot list; no sample without an operator."""
 
 RATE = f"{{{OPERATOR}}}[$__rate_interval]"
+"""Selector and range of a counter of the operator, for the function `rate`."""
 SHARES = (0.5, 0.9, 0.99)
+"""Quantiles, in the order of `QUANTILES`."""
 
 
 def dashboard() -> build.Dashboard:
     """Build the dashboard, with three rows."""
-    made = new("Operator", "Whether the operator leads and keeps up, its API requests, and what it uses.")
-    made = made.time("now-24h", "now").with_row(build.Row("Now"))
-    for panel in present():
-        made = made.with_panel(panel)
-    made = made.with_row(build.Row("Keeping up"))
+    board = new_dashboard("Operator", "Whether the operator leads and keeps up, its API requests, and what it uses.")
+    board = board.time("now-24h", "now").with_row(build.Row("Now"))
+    for panel in current_numbers():
+        board = board.with_panel(panel)
+    board = board.with_row(build.Row("Keeping up"))
     for panel in (reconciles(), reconcile_time(), lag(), waiting(), oldest()):
-        made = made.with_panel(panel)
-    made = made.with_row(build.Row("API server")).with_panel(requests()).with_panel(request_time())
-    made = made.with_row(build.Row("What it takes"))
+        board = board.with_panel(panel)
+    board = board.with_row(build.Row("API server")).with_panel(requests()).with_panel(request_time())
+    board = board.with_row(build.Row("What it takes"))
     for panel in (memory(), processor(), objects()):
-        made = made.with_panel(panel)
-    return made
+        board = board.with_panel(panel)
+    return board
 
 
-def present() -> tuple[Number, ...]:
-    """Build the six present numbers."""
+def current_numbers() -> tuple[Number, ...]:
+    """Build the panels of six current numbers, such as the version and the number of leaders."""
     panels = (
         number(
             "Version",
@@ -88,6 +90,7 @@ def present() -> tuple[Number, ...]:
 
 
 def _exactly_one_is_right() -> build.ThresholdsConfig:
+    """Return thresholds that mark every number but 1 as bad."""
     return (
         build.ThresholdsConfig()
         .mode(model.ThresholdsMode.ABSOLUTE)
@@ -132,6 +135,7 @@ def request_time() -> Lines:
 
 
 def _quantiles(title: str, description: str, metric: str) -> Lines:
+    """Build the panel of the median and the 90th and 99th percentile of a histogram of seconds."""
     panel = lines(
         title,
         f"{description} Each line: the time that this share of them stays below.",
@@ -146,7 +150,7 @@ def _quantiles(title: str, description: str, metric: str) -> Lines:
 
 
 def waiting() -> Lines:
-    """Build the panel of due runs."""
+    """Build the panel of the number of runs that wait for a worker."""
     return (
         lines(
             "Runs waiting for a worker",
@@ -162,7 +166,7 @@ def waiting() -> Lines:
 
 
 def oldest() -> Lines:
-    """Build the panel of the oldest due run's wait."""
+    """Build the panel of how long the oldest run has waited for a worker."""
     return (
         lines(
             "Wait of the oldest run",

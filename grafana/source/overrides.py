@@ -8,7 +8,7 @@ from grafana_foundation_sdk.builders import bargauge, timeseries
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import dashboard as model
 
-Drawn = TypeVar("Drawn", timeseries.Panel, bargauge.Panel)
+PanelType = TypeVar("PanelType", timeseries.Panel, bargauge.Panel)
 
 
 def unit_of(unit: str, decimals: int | None = None) -> list[model.DynamicConfigValue]:
@@ -32,11 +32,11 @@ def dashed(*pixels: int) -> list[model.DynamicConfigValue]:
     return [model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": list(pixels)})]
 
 
-def in_framework_colours(panel: Drawn) -> Drawn:
-    """Give every framework its colour; field names are those of `VARIANT`.
+def in_framework_colours(panel: PanelType) -> PanelType:
+    """Give every framework its colour; field names are those of `VARIANT`, such as `jax/jit`.
 
-    Variants of a framework share it: lines of variants that are not compiled are dashed, and those of a variant's
-    variant dotted.
+    Variants of a framework share its colour. In a panel of lines, those of variants that are not compiled (`eager`,
+    `op-by-op`) are dashed, and those of other modes with a hyphen, such as `jit-pieces`, are dotted.
     """
     panel = panel.override_by_regexp("/\\//", one_colour(OTHER))
     for framework, colour in FRAMEWORKS.items():
@@ -48,7 +48,7 @@ def in_framework_colours(panel: Drawn) -> Drawn:
 
 
 def in_colours(panel: timeseries.Panel, colours: Mapping[str, str]) -> timeseries.Panel:
-    """Give each name its colour."""
+    """Give each field of a name in `colours` its colour."""
     for name, colour in colours.items():
         panel = panel.override_by_name(name, one_colour(colour))
     return panel
@@ -63,7 +63,7 @@ def in_verdict_colours(panel: timeseries.Panel) -> timeseries.Panel:
 
 
 def verdict_cells() -> list[model.DynamicConfigValue]:
-    """Override a column of verdicts: sign, word and colour."""
+    """Override a column of verdicts, so that each has its sign, name and colour."""
     options = {
         verdict: model.ValueMappingResult(text=f"{sign} {verdict}", color=colour)
         for verdict, (sign, colour) in VERDICTS.items()
@@ -75,12 +75,12 @@ def verdict_cells() -> list[model.DynamicConfigValue]:
 
 
 def yes_or_no() -> list[model.DynamicConfigValue]:
-    """Override a column of 1 and 0 with yes and no."""
+    """Override a column, so that 1 is shown as `yes` and 0 as `no`."""
     return in_words({"1": ("yes", GOOD), "0": ("× no", BAD)})
 
 
 def in_words(words_and_colours: Mapping[str, tuple[str, str]]) -> list[model.DynamicConfigValue]:
-    """Override a column: a word and a colour for each value."""
+    """Override a column, so that each value is shown as a word in a colour."""
     options = {
         value: model.ValueMappingResult(text=word, color=colour) for value, (word, colour) in words_and_colours.items()
     }
@@ -91,6 +91,7 @@ def in_words(words_and_colours: Mapping[str, tuple[str, str]]) -> list[model.Dyn
 
 
 def thresholds(*steps: tuple[float, str]) -> build.ThresholdsConfig:
-    """Build thresholds: the neutral colour as the base, then a colour from each value on."""
-    made = [model.Threshold(value=None, color=NEUTRAL), *(model.Threshold(value=at, color=how) for at, how in steps)]
-    return build.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(made)
+    """Build thresholds: values from a step's number on have its colour, and values below all steps the neutral one."""
+    base = model.Threshold(value=None, color=NEUTRAL)
+    coloured = [model.Threshold(value=minimum, color=colour) for minimum, colour in steps]
+    return build.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps([base, *coloured])

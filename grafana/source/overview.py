@@ -1,7 +1,7 @@
 """Show the overview: what ran, the verdicts, how they moved, and invalid results."""
 
 from colours import BAD, PHASES
-from frame import dashboard as new
+from frame import dashboard as new_dashboard
 from frame import field, multiple_choice, namespaces, to_dashboard, verdicts_that_changed
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
@@ -21,35 +21,35 @@ from overrides import (
 )
 from panels import FULL, Bars, bars, lines, number
 from queries import RESULTS, RUNS, VARIANT, instant, labelled, or_zero, over_time, rows
-from tables import MOMENT, fitting, merged_table, with_widths
+from tables import MOMENT, height_for_rows, merged_table, with_widths
 
-# Results outlive the operator's pod, and every instance exports the same of them.
-COMPARED = "max by (namespace, series, case, variant)"
-CASE = "max by (namespace, series, case)"
-VALID = f"{CASE} (accelbench_result_valid{{{RESULTS}}})"
-UNMET = f"{CASE} (accelbench_result_expectations_not_met{{{RESULTS}}})"
-THE_CASE = {"namespace": field("Namespace"), "series": field("Series"), "case": field("Case")}
-
-THE_RUN = {"namespace": field("Namespace"), "run": field("Run")}
+# Every instance of the operator exports the same results, so `max` merges them.
+BY_COMPARISON = "max by (namespace, series, case, variant)"
+BY_CASE = "max by (namespace, series, case)"
+VALID = f"{BY_CASE} (accelbench_result_valid{{{RESULTS}}})"
+UNMET = f"{BY_CASE} (accelbench_result_expectations_not_met{{{RESULTS}}})"
+CASE_VARIABLES = {"namespace": field("Namespace"), "series": field("Series"), "case": field("Case")}
+"""Variables of a dashboard that a table links to, with the values of the row's columns."""
+RUN_VARIABLES = {"namespace": field("Namespace"), "run": field("Run")}
 
 
 def dashboard() -> build.Dashboard:
     """Build the dashboard, with four rows."""
-    made = new(
+    board = new_dashboard(
         "Overview",
         "What ran, what the verdicts are, how they changed, and which results are not valid.",
         namespaces(),
         multiple_choice("series", "Series", f"label_values(accelbench_run_info{{{RUNS}}}, series)"),
     )
-    made = made.annotations([verdicts_that_changed(RESULTS)])
-    made = made.with_row(build.Row("Now"))
+    board = board.annotations([verdicts_that_changed(RESULTS)])
+    board = board.with_row(build.Row("Now"))
     for panel in (active_runs(), comparisons(), not_valid(), not_met()):
-        made = made.with_panel(panel)
-    made = made.with_row(build.Row("Verdicts")).with_panel(verdicts())
-    made = made.with_row(build.Row("Trend"))
-    for panel in (verdicts_over_time(), runs(), largest_moves()):
-        made = made.with_panel(panel)
-    return made.with_row(build.Row("What does not stand")).with_panel(validity())
+        board = board.with_panel(panel)
+    board = board.with_row(build.Row("Verdicts")).with_panel(verdicts())
+    board = board.with_row(build.Row("Trend"))
+    for panel in (verdicts_over_time(), runs(), largest_changes()):
+        board = board.with_panel(panel)
+    return board.with_row(build.Row("What does not stand")).with_panel(validity())
 
 
 def active_runs() -> Number:
@@ -72,7 +72,7 @@ def comparisons() -> Number:
         "short",
         instant(
             or_zero(
-                f"count({COMPARED} (accelbench_verdict{{{RESULTS}, "
+                f"count({BY_COMPARISON} (accelbench_verdict{{{RESULTS}, "
                 'verdict=~"faster|slower|equivalent|inconclusive"} == 1))'
             )
         ),
@@ -100,7 +100,7 @@ def not_met() -> Number:
 
 
 def verdicts() -> Table:
-    """Build the table of comparisons."""
+    """Build the table of comparisons with their verdicts and speedups."""
     columns = {
         "namespace": "Namespace",
         "series": "Series",
@@ -122,30 +122,30 @@ def verdicts() -> Table:
             rows(
                 "verdict", f"max by (namespace, series, case, variant, verdict) (accelbench_verdict{{{RESULTS}}} == 1)"
             ),
-            rows("speedup", f"{COMPARED} (accelbench_speedup_ratio{{{RESULTS}}})"),
-            rows("lower", f"{COMPARED} (accelbench_speedup_lower_ratio{{{RESULTS}}})"),
-            rows("upper", f"{COMPARED} (accelbench_speedup_upper_ratio{{{RESULTS}}})"),
+            rows("speedup", f"{BY_COMPARISON} (accelbench_speedup_ratio{{{RESULTS}}})"),
+            rows("lower", f"{BY_COMPARISON} (accelbench_speedup_lower_ratio{{{RESULTS}}})"),
+            rows("upper", f"{BY_COMPARISON} (accelbench_speedup_upper_ratio{{{RESULTS}}})"),
             order=("Namespace", "Series", "Case", "Variant"),
         )
-        .height(fitting(12))
+        .height(height_for_rows(12))
         .override_by_regexp("/^(Speedup|Lower|Upper)$/", unit_of("suffix:x", 2))
         .override_by_name("Verdict", verdict_cells())
-        .override_by_name("Series", linked("Compare over time", to_dashboard("compare", **THE_CASE)))
+        .override_by_name("Series", linked("Compare over time", to_dashboard("compare", **CASE_VARIABLES)))
     )
     return with_widths(table, {"Namespace": 104, "Speedup": 84, "Lower": 84, "Upper": 84})
 
 
-def largest_moves() -> Bars:
-    """Build the panel of step times that moved most."""
+def largest_changes() -> Bars:
+    """Build the panel of the step times that changed most in the time range."""
     step_seconds = f"max by (series, case, variant, framework) (accelbench_step_seconds{{{RESULTS}}})"
-    moves = f"max_over_time(({step_seconds})[$__range:]) / min_over_time(({step_seconds})[$__range:]) - 1"
+    changes = f"max_over_time(({step_seconds})[$__range:]) / min_over_time(({step_seconds})[$__range:]) - 1"
     return in_framework_colours(
         bars(
             "Step times that moved most",
             "The longest step time in this time range divided by the shortest, minus 1: the ten variants that changed "
             "most. Compare shows when.",
             "percentunit",
-            instant(f"topk(10, {labelled(moves)})", f"{{{{series}}}} {{{{swept}}}} {VARIANT}"),
+            instant(f"topk(10, {labelled(changes)})", f"{{{{series}}}} {{{{swept}}}} {VARIANT}"),
         )
         .decimals(1)
         .height(14)
@@ -208,7 +208,7 @@ def validity() -> Table:
         "Value #unmet": "Expectations not met",
         "Value #finished": "Finished (UTC)",
     }
-    those = f"and on (namespace, series, case) ({VALID} == 0 or {UNMET} > 0)"
+    has_problem = f"and on (namespace, series, case) ({VALID} == 0 or {UNMET} > 0)"
     failed = f"max by (namespace, series, case, variant) (accelbench_variant_failed{{{RESULTS}}})"
     checks = f"max by (namespace, series, case, check) (accelbench_result_checks_failed{{{RESULTS}}})"
     table = (
@@ -219,20 +219,23 @@ def validity() -> Table:
             "it measured.",
             columns,
             ("Value #run",),
-            rows("valid", f"{VALID} {those}"),
-            rows("failed", f"sum by (namespace, series, case) ({failed}) {those}"),
-            rows("checks", f"sum by (namespace, series, case) ({checks}) {those}"),
-            rows("unmet", f"{UNMET} {those}"),
-            rows("run", f"max by (namespace, series, case, run) (accelbench_run_info{{{RESULTS}}}) {those}"),
-            rows("finished", f"{CASE} (accelbench_result_finished_timestamp_seconds{{{RESULTS}}}) * 1000 {those}"),
+            rows("valid", f"{VALID} {has_problem}"),
+            rows("failed", f"sum by (namespace, series, case) ({failed}) {has_problem}"),
+            rows("checks", f"sum by (namespace, series, case) ({checks}) {has_problem}"),
+            rows("unmet", f"{UNMET} {has_problem}"),
+            rows("run", f"max by (namespace, series, case, run) (accelbench_run_info{{{RESULTS}}}) {has_problem}"),
+            rows(
+                "finished",
+                f"{BY_CASE} (accelbench_result_finished_timestamp_seconds{{{RESULTS}}}) * 1000 {has_problem}",
+            ),
             order=("Namespace", "Series", "Case"),
             empty="Every result in this time range is valid and meets its expectations, if there is any.",
         )
-        .height(fitting(8))
+        .height(height_for_rows(8))
         .override_by_name("Valid", yes_or_no())
         .override_by_name("Finished (UTC)", unit_of(MOMENT))
-        .override_by_name("Series", linked("Compare over time", to_dashboard("compare", **THE_CASE)))
-        .override_by_name("Run", linked("What it measured", to_dashboard("run", **THE_RUN)))
+        .override_by_name("Series", linked("Compare over time", to_dashboard("compare", **CASE_VARIABLES)))
+        .override_by_name("Run", linked("What it measured", to_dashboard("run", **RUN_VARIABLES)))
     )
     widths = {"Namespace": 104, "Case": 190, "Valid": 72, "Variants failed": 124, "Checks failed": 112}
     return with_widths(table, widths | {"Expectations not met": 164, "Finished (UTC)": 116})

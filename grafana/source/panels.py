@@ -43,7 +43,7 @@ def lines(
 def number(
     title: str, description: str, unit: str, query: prometheus.Dataquery, *, empty: str = NO_OPERATOR
 ) -> stat.Panel:
-    """Build one or a few present values, in large type."""
+    """Build a panel that shows one or a few current values in large type; `empty` is the text without data."""
     panel = stat.Panel().title(title).description(description).datasource(DATASOURCE).unit(unit).no_value(empty)
     panel = panel.height(4).span(QUARTER).graph_mode(style.BigValueGraphMode.NONE)
     panel = panel.color_mode(style.BigValueColorMode.VALUE).thresholds(thresholds())
@@ -65,7 +65,7 @@ class Bars(bargauge.Panel):
 def bars(
     title: str, description: str, unit: str, *queries: prometheus.Dataquery, empty: str = NO_RESULT
 ) -> bargauge.Panel:
-    """Build horizontal bars from 0, one a series, as thick as a line of text, with the name above."""
+    """Build horizontal bars from 0, one for each series, with its name above; `empty` is the text without data."""
     panel = (
         Bars()
         .title(title)
@@ -88,11 +88,12 @@ def bars(
     return panel
 
 
-def words(title: str, description: str, content: str) -> text.Panel:
+def markdown_panel(title: str, description: str, content: str) -> text.Panel:
     """Build a text panel of Markdown."""
     panel = text.Panel().title(title).description(description).mode(TextMode.MARKDOWN).content(content)
     return panel.height(5).span(FULL)
 
 
 def _classic() -> build.FieldColor:
+    """Return Grafana's setting that gives each line the next colour of its palette."""
     return build.FieldColor().mode(model.FieldColorModeId.PALETTE_CLASSIC)

@@ -15,13 +15,16 @@ VARIANT = "{{framework}}/{{mode}}"
 
 
 def labelled(expression: str) -> str:
-    """Add labels that read well: `mode` is jit for `jax/jit`, `swept` the case without its hash, or empty."""
+    """Add two labels to the query's results, for legends.
+
+    `mode` is `jit` for the variant `jax/jit`. `swept` is the case's name without its hash; empty for a run's only case.
+    """
     mode = f'label_replace({expression}, "mode", "$1", "variant", "(?:[a-z]+/)?(.+)")'
     return f'label_replace({mode}, "swept", "$1", "case", "(?:all|(.+?)(?:-[0-9a-f]{{10}})?)")'
 
 
 def or_zero(expression: str) -> str:
-    """Return the query, or 0 if the operator is scraped and counts nothing."""
+    """Return a query that gives 0 in place of no result, if the operator is scraped."""
     return f"{expression} or 0 * max(accelbench_build_info{{{OPERATOR}}})"
 
 
@@ -31,11 +34,11 @@ def over_time(expression: str, legend: str) -> prometheus.Dataquery:
 
 
 def instant(expression: str, legend: str = "") -> prometheus.Dataquery:
-    """Build a query for the present value."""
+    """Build a query for the current value."""
     return prometheus.Dataquery().datasource(DATASOURCE).expr(expression).instant().legend_format(legend)
 
 
 def rows(name: str, expression: str) -> prometheus.Dataquery:
-    """Build a query for a table, whose values are in the column `Value #name`."""
+    """Build a query for a table, which has the values in the column `Value #NAME`."""
     query = prometheus.Dataquery().datasource(DATASOURCE).expr(expression).instant().ref_id(name)
     return query.format(PromQueryFormat.TABLE)

@@ -1,7 +1,7 @@
 """Show one run: progress, findings so far, cases, variants, validity, and its devices."""
 
 from colours import BAD, OTHER
-from frame import dashboard as new
+from frame import dashboard as new_dashboard
 from frame import field, repeated_choice, single_choice, to_dashboard
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
@@ -11,9 +11,9 @@ from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
 from grafana_foundation_sdk.models import dashboard as model
 from overrides import in_framework_colours, in_words, linked, thresholds, unit_of, yes_or_no
-from panels import HALF, lines, number, words
+from panels import HALF, lines, markdown_panel, number
 from queries import OPERATOR, RUNS, instant, labelled, over_time, rows
-from tables import MOMENT, fitting, merged_table, with_widths
+from tables import MOMENT, height_for_rows, merged_table, with_widths
 
 from accelbench.api.numbers import MEASURED
 
@@ -21,8 +21,9 @@ RUN = f'{RUNS}, run=~"$run"'
 CASE_WIDTH = 212
 """Width in pixels of a case's name with its digest on one line."""
 OF_THE_RUN = f"and on (namespace, series, case) accelbench_run_info{{{RUN}}}"
+"""End of a PromQL query that keeps only the results of the chosen run."""
 KNOWN = '__name__=~"accelbench_run_info|accelbench_run_cases"'
-"""Query of runs: by their results, and before the first result by their cases."""
+"""Selector of metrics that name runs: of runs with results, and of runs without results that have cases."""
 NUMBERS = {field: number for field, number in MEASURED.items() if number.column}
 """Numbers with a column in the table of variants, by field."""
 NO_LIVE = "Not in progress: the operator shows progress until a run is finished."
@@ -38,7 +39,7 @@ NO_DCGM = "No DCGM metrics of this node. Install NVIDIA's dcgm-exporter; other d
 
 def dashboard() -> build.Dashboard:
     """Build the dashboard, with seven rows."""
-    made = new(
+    board = new_dashboard(
         "Run",
         "One BenchmarkRun: live progress, cases, variants, validity, and the device's telemetry.",
         single_choice("namespace", "Namespace", f"label_values({{{KNOWN}, {OPERATOR}}}, namespace)"),
@@ -49,29 +50,29 @@ def dashboard() -> build.Dashboard:
         ),
         repeated_choice("node", "Node", f"label_values(accelbench_run_info{{{RUN}}}, node)"),
     ).time("now-24h", "now")
-    made = made.with_row(build.Row("Live"))
+    board = board.with_row(build.Row("Live"))
     for panel in cases():
-        made = made.with_panel(panel)
-    made = made.with_panel(live_speedup()).with_panel(active_cases())
-    made = made.with_row(build.Row("What it found")).with_panel(results()).with_panel(variants())
-    made = made.with_row(build.Row("Requests")).with_panel(requests())
-    made = made.with_row(build.Row("What was compiled")).with_panel(programs()).with_panel(collectives())
-    made = made.with_row(build.Row("Why it can be believed")).with_panel(checks())
-    made = made.with_row(build.Row("Device")).with_panel(utilisation()).with_panel(clock())
-    made = made.with_panel(power()).with_panel(temperature())
-    return made.with_row(build.Row("Ask the cluster")).with_panel(commands())
+        board = board.with_panel(panel)
+    board = board.with_panel(live_speedup()).with_panel(active_cases())
+    board = board.with_row(build.Row("What it found")).with_panel(results()).with_panel(variants())
+    board = board.with_row(build.Row("Requests")).with_panel(requests())
+    board = board.with_row(build.Row("What was compiled")).with_panel(programs()).with_panel(collectives())
+    board = board.with_row(build.Row("Why it can be believed")).with_panel(checks())
+    board = board.with_row(build.Row("Device")).with_panel(utilisation()).with_panel(clock())
+    board = board.with_panel(power()).with_panel(temperature())
+    return board.with_row(build.Row("Ask the cluster")).with_panel(commands())
 
 
 def cases() -> tuple[Number, ...]:
-    """Build the number of cases in each state."""
-    return tuple(
+    """Build the panels with the number of cases in each state."""
+    total, active, measured, failed = (
         number(
             title,
             f"{description} Shown until the run is finished.",
             "short",
             instant(f'sum(accelbench_run_cases{{{RUN}, state="{state}"}})'),
             empty=NO_LIVE,
-        ).thresholds(thresholds((1, BAD)) if state == "failed" else thresholds())
+        )
         for title, state, description in (
             ("Cases", "total", "Combinations of swept parameters that the run measures."),
             ("Under way", "active", "Cases that have a Job."),
@@ -79,10 +80,11 @@ def cases() -> tuple[Number, ...]:
             ("Failed", "failed", "Cases that have no result, and no attempt left."),
         )
     )
+    return total, active, measured, failed.thresholds(thresholds((1, BAD)))
 
 
 def live_speedup() -> Lines:
-    """Build the panel of the interval so far."""
+    """Build the panel of the speedups so far, with their intervals."""
     by = "max by (case, variant)"
     end = [
         model.DynamicConfigValue("custom.lineWidth", 1),
@@ -152,7 +154,7 @@ def results() -> Table:
             order=("Series", "Case"),
             empty=NO_RESULT,
         )
-        .height(fitting(4))
+        .height(height_for_rows(4))
         .override_by_regexp("/^(Valid|Complete)$/", yes_or_no())
         .override_by_name("Finished (UTC)", unit_of(MOMENT))
         .override_by_name(
@@ -203,7 +205,7 @@ def variants() -> Table:
             order=("Case", "Variant"),
             empty=NO_RESULT,
         )
-        .height(fitting(8))
+        .height(height_for_rows(8))
         .override_by_regexp("/Step time|Lower|Upper/", unit_of("s", 2))
         .override_by_name("Speedup", unit_of("suffix:x", 2))
         .override_by_regexp(f"/{'|'.join(of_bytes)}/", unit_of("bytes", 1))
@@ -227,7 +229,7 @@ REQUESTS = {
 
 
 def requests() -> Table:
-    """Build the table of requests that arrived at a rate, as they were served and as they were answered."""
+    """Build the table of the service times and response times of requests that arrived at a rate."""
     by = "max by (namespace, series, case, variant)"
     arrived = f"and on (namespace, series, case, variant) accelbench_requests_per_second{{{RUNS}}}"
     heads = {"case": "Case", "variant": "Variant"} | {f"Value #{name}": head for name, (_, head) in REQUESTS.items()}
@@ -246,7 +248,7 @@ def requests() -> Table:
             order=("Case", "Variant"),
             empty=NO_REQUESTS,
         )
-        .height(fitting(4))
+        .height(height_for_rows(4))
         .override_by_name("Rate", unit_of("reqps", 0))
         .override_by_name("Busy", unit_of("percentunit", 0))
         .override_by_regexp("/Service|Response|p99/", unit_of("s", 2)),
@@ -277,14 +279,17 @@ COLLECTIVES = {
 
 
 def _compiled_table(title: str, description: str, columns: dict[str, tuple[str, str]], empty: str) -> Table:
-    """Build a table of each variant and its target."""
+    """Build a table of compiled programs, with a row for each variant and target.
+
+    `columns` has the metric and the heading of each column, by the query's name; `empty` is the text without data.
+    """
     by = "max by (namespace, series, case, accelerator, variant)"
     heads = {"case": "Case", "accelerator": "Target", "variant": "Variant"}
     heads |= {f"Value #{name}": head for name, (_, head) in columns.items()}
     queries = (rows(name, f"{by} ({metric}{{{RUNS}}}) {OF_THE_RUN}") for name, (metric, _) in columns.items())
     order = ("Case", "Target", "Variant")
     table = merged_table(title, description, heads, ("namespace", "series"), *queries, order=order, empty=empty)
-    table = with_widths(table.height(fitting(4)), {"Case": CASE_WIDTH, "Variant": 140})
+    table = with_widths(table.height(height_for_rows(4)), {"Case": CASE_WIDTH, "Variant": 140})
     for metric, head in columns.values():
         if metric.endswith("_bytes"):
             table = table.override_by_name(head, unit_of("bytes", 1))
@@ -330,17 +335,18 @@ def checks() -> Table:
             order=("Series", "Case", "Check"),
             empty="No check of the latest results failed or was left out. Programs that did not run have no checks.",
         )
-        .height(fitting(8))
+        .height(height_for_rows(8))
         .override_by_name("Outcome", outcomes())
     )
 
 
 def outcomes() -> list[model.DynamicConfigValue]:
-    """Override a column of outcomes."""
+    """Override a column of checks' outcomes, so that each is shown as words in a colour."""
     return in_words({"failed": ("× failed", BAD), "untested": ("not made", OTHER)})
 
 
 def _device(title: str, description: str, unit: str, metric: str, factor: str = "") -> Lines:
+    """Build the panel of a metric of the run's devices; `factor` converts it to `unit`, as ` * 1e6`."""
     return (
         lines(
             title,
@@ -376,8 +382,8 @@ def temperature() -> Lines:
 
 
 def commands() -> Text:
-    """Build the text with the same from a shell."""
-    return words(
+    """Build the text with the shell commands that show this run."""
+    return markdown_panel(
         "The same from a shell",
         "Commands that show this run.",
         "```console\n"
