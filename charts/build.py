@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 CHART = Path(__file__).parent / "accelbench"
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
 KEY = re.compile(r"^(?P<indent> *)(?P<name>\w+):")
-WHOLE = {"resources", "affinity", "instanceSelector"}
-"""Values documented as one, although the schema has their fields."""
+UNDIVIDED = {"resources", "affinity", "instanceSelector"}
+"""Values with a single row in the table, although the schema declares their fields."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,16 @@ class Value:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write or check; return the exit status."""
+    """Write the generated parts or, with `--check`, compare them with the files; return the exit status."""
     parser = argparse.ArgumentParser(description="Generate the chart's README and version.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a file is out of date")
     check = parser.parse_args(arguments).check
     stale = []
     for name, render in {"README.md": readme, "Chart.yaml": chart}.items():
         file = CHART / name
-        before = file.read_text()
-        if (text := render(before)) == before:
+        stored_text = file.read_text()
+        text = render(stored_text)
+        if text == stored_text:
             continue
         stale.append(f"charts/accelbench/{name}")
         if not check:
@@ -57,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def readme(text: str) -> str:
-    """Return the README with the table of values between its marks."""
+    """Return the README with a new table of values between the comments `BEGIN` and `END`."""
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
     rows = [
@@ -74,17 +75,20 @@ def _code(text: str) -> RawMarkdown:
 
 
 def chart(text: str) -> str:
-    """Return Chart.yaml with the package's version, for the chart and for what it installs."""
+    """Return Chart.yaml with the package's version as the versions of the chart and of the operator."""
     return re.sub(r"^(version|appVersion): .*$", rf"\1: {__version__}", text, flags=re.MULTILINE)
 
 
 def values() -> Iterator[Value]:
-    """Return every value of values.yaml with the comment before it."""
+    """Yield every value of values.yaml, with the comment before it as its meaning.
+
+    A section, such as `metrics`, has no default; its fields follow as values of their own.
+    """
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())
     comment: list[str] = []
     parents: list[str] = []
-    within: str | None = None
+    value_prefix: str | None = None  # path, with a dot, of the last value that is not a section
     for line in (CHART / "values.yaml").read_text().splitlines():
         key = KEY.match(line)
         if line.lstrip().startswith("#"):
@@ -95,31 +99,34 @@ def values() -> Iterator[Value]:
             continue
         parents = [*parents[: len(key["indent"]) // 2], key["name"]]
         path = ".".join(parents)
-        if within and path.startswith(within):
+        if value_prefix and path.startswith(value_prefix):
             continue
-        section = _is_section(schema, parents)
-        within = None if section else f"{path}."
-        default = "" if section else _compact(_at(defaults, parents))
+        is_section = _is_section(schema, parents)
+        value_prefix = None if is_section else f"{path}."
+        default = "" if is_section else _compact(_at(defaults, parents))
         yield Value(path, default, _meaning(comment))
         comment = []
 
 
 def _is_section(schema: dict[str, Any], path: list[str]) -> bool:
+    """Return True if the value at `path` is an object whose fields have rows of their own in the table."""
     node = schema
     for name in path:
         node = node["properties"][name]
         if "$ref" in node:
             node = schema["definitions"][node["$ref"].rpartition("/")[2]]
-    return "properties" in node and node["type"] == "object" and path[-1] not in WHOLE
+    return "properties" in node and node["type"] == "object" and path[-1] not in UNDIVIDED
 
 
 def _at(values: dict[str, Any], path: list[str]) -> Any:
+    """Return the value at `path` in nested dictionaries."""
     for name in path:
         values = values[name]
     return values
 
 
 def _compact(default: Any) -> str:
+    """Return a default as JSON on one line."""
     return json.dumps(default, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Write the pages next to this file from the code that they describe, by the functions in `source`.
+"""Generate the reference pages from the code that they describe, by the functions in `source`.
 
 python docs/reference/build.py            writes them
 python docs/reference/build.py --check    fails if a page is out of date
@@ -25,19 +25,19 @@ PAGES = {
     "kubectl.md": "commands",
     "../operations/troubleshooting.md": "operating",
 }
-"""Modules by page; the function has the page's name."""
+"""Module in `source` that writes each page, by a function with the page's name."""
 
 
 def render(page: str) -> str:
     """Return the page's text."""
     if str(SOURCES) not in sys.path:
         sys.path.insert(0, str(SOURCES))
-    written: str = getattr(importlib.import_module(PAGES[page]), Path(page).stem)()
-    return written
+    text: str = getattr(importlib.import_module(PAGES[page]), Path(page).stem)()
+    return text
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write or check; return the exit status."""
+    """Write the pages or, with `--check`, compare them with the files; return the exit status."""
     parser = argparse.ArgumentParser(description="Generate the reference pages.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a page is out of date")
     check = parser.parse_args(arguments).check

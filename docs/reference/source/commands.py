@@ -39,19 +39,21 @@ Every command. Generated from the code by `python docs/reference/build.py`. In a
 
 
 def cli() -> str:
-    """Write a section for each command with the output of its `--help`, and what exit codes mean for checks."""
+    """Return the page of `accelbench`: a section for each command with its `--help`, and the exit codes."""
     return "\n\n".join([CLI.rstrip(), *_commands(app, ()), CHECKS])
 
 
 def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
+    """Yield a section for the command at `path`, such as `("claims", "run")`, then one for each of its subcommands."""
     run = CliRunner().invoke(app, [*path, "--help"], prog_name="accelbench", env={"COLUMNS": "100"})
     yield f"## {' '.join(('accelbench', *path))}\n\n```text\n{run.stdout.strip()}\n```"
-    for name, subcommand in command.commands.items() if isinstance(command, click.Group) else ():
-        yield from _commands(subcommand, (*path, name))
+    if isinstance(command, click.Group):
+        for name, subcommand in command.commands.items():
+            yield from _commands(subcommand, (*path, name))
 
 
 def kubectl() -> str:
-    """Write a section for each command of the plugin, and a table of the exit codes."""
+    """Return the page of the kubectl plugin: a section for each command, and a table of the exit codes."""
     sections = [f"## {name}\n\n{_command(name, command)}" for name, command in plugin.commands.items()]
     codes = [(str(code.value), code.meaning) for code in sorted(Exit)]
     table = markdown_table(("code", "what it means"), codes, right=set())
@@ -59,6 +61,7 @@ def kubectl() -> str:
 
 
 def _command(name: str, command: click.Command) -> str:
+    """Return the section of a command of the plugin: its usage, its help, and a table of its parameters."""
     arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     usage = " ".join(
@@ -73,6 +76,7 @@ def _command(name: str, command: click.Command) -> str:
 
 
 def _values(option: click.Option) -> str:
+    """Return the choices of an option, or the name of its value; empty for a flag."""
     if not isinstance(option.type, click.Choice):
         return "" if option.is_flag else option.metavar or ""
     choices = [str(choice) for choice in option.type.choices]

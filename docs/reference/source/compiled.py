@@ -1,7 +1,7 @@
 """Write the page of compile targets."""
 
 from accelbench import targets as compile_targets
-from accelbench.api.number import DISPATCHED
+from accelbench.api.number import DISPATCHED, Number
 from accelbench.api.number_registry import KNOWN_AFTER_COMPILING
 from accelbench.api.numbers import MEASURED
 from accelbench.report.markdown import markdown_table
@@ -17,14 +17,14 @@ cluster a [profile](profiles.md) can name one. Each target is a case of its own.
 no speedup.
 """
 MACHINES = {"cuda": "Linux", "tpu": "Linux on x86-64"}
-"""Machines that the packages of an extra are built for."""
+"""Machines that the packages of a platform's extra are built for."""
 DISPATCH_NUMBERS = {
     *("kernels", "kernelsPerCall", "argumentBytes", "outputBytes", "aliasedBytes", "temporaryBytes", "peakBytes"),
     *("flopsPerCall", "fits", "deviceMemoryBytes"),
 }
-"""Numbers of a program that is dispatched and not compiled."""
+"""Names of the numbers that a program has if it is dispatched and not compiled."""
 NOT_FOR_TARGETS = {"accessedBytes"}
-"""XLA's estimate, which its compilers for GPUs do not give."""
+"""Names of numbers that this page leaves out, because XLA does not report them for GPUs."""
 TARGETS_MEMORY = """`memory` is what a program can have of one chip, in bytes; a data sheet may say more. GPUs are named
 by how many there are: `h100x8`. TPU slices are named as Google names them, by chips, but v5p by TensorCores, of which
 a chip has two: `v5p-8` is four chips."""
@@ -51,12 +51,12 @@ TARGETS_FRAMEWORKS = """- **JAX**: variants that are compiled as a whole, such a
 
 
 def targets() -> str:
-    """Write chips, target names, requirements, and which numbers are exact."""
+    """Return the page: chips, names of targets, what compiling needs, and which numbers are exact."""
     chips = compile_targets.chips().values()
-    rows = [(each.name, each.title, _memory(each), each.links, each.source) for each in chips]
+    rows = [(chip.name, chip.title, _memory(chip), chip.links, chip.source) for chip in chips]
     chip_table = markdown_table(("chip", "what it is", "memory", "links", "source"), rows, right=set())
-    every = [compile_targets.find(name) for name in compile_targets.names()]
-    names = [(chip.name, ", ".join(each.name for each in every if each.chip is chip)) for chip in chips]
+    all_targets = [compile_targets.find(name) for name in compile_targets.names()]
+    names = [(chip.name, ", ".join(target.name for target in all_targets if target.chip is chip)) for chip in chips]
     needs = [
         (
             platform,
@@ -67,15 +67,7 @@ def targets() -> str:
         for platform, packages in compile_targets.NEEDS.items()
     ]
     numbers = [number for number in MEASURED.values() if number.name in KNOWN_AFTER_COMPILING - NOT_FOR_TARGETS]
-    exact = [
-        (
-            number.name,
-            number.meaning.partition(".")[0],
-            *("estimate" if of in number.estimated_for else "exact" for of in ("cuda", "tpu")),
-            "estimate" if DISPATCHED in number.estimated_for else "exact" if number.name in DISPATCH_NUMBERS else "",
-        )
-        for number in numbers
-    ]
+    exact = [_exactness_row(number) for number in numbers]
     need_table = markdown_table(("for", "extra", "packages", "on"), needs, right=set())
     heads = ("number", "what it is", "JAX, GPU", "JAX, TPU", "PyTorch")
     exact_table = markdown_table(heads, exact, right=set())
@@ -89,5 +81,16 @@ def targets() -> str:
     return "\n\n".join([TARGETS.rstrip(), *(f"## {heading}\n\n{text}" for heading, text in tables)]) + "\n"
 
 
+def _exactness_row(number: Number) -> tuple[str, ...]:
+    """Return a number's row: name, meaning, and whether it is exact for JAX on GPUs and TPUs, and for PyTorch."""
+    gpu, tpu, pytorch = (
+        "estimate" if platform in number.estimated_for else "exact" for platform in ("cuda", "tpu", DISPATCHED)
+    )
+    if pytorch == "exact" and number.name not in DISPATCH_NUMBERS:
+        pytorch = ""  # a program that is dispatched does not have this number
+    return (number.name, number.meaning.partition(".")[0], gpu, tpu, pytorch)
+
+
 def _memory(chip: compile_targets.Chip) -> str:
+    """Return the bytes of memory that a program can use on a chip; for the processor, the free memory."""
     return f"{chip.memory_bytes:,}" if chip.memory_bytes else "what is free"

@@ -36,14 +36,14 @@ explains what happens when one fails.
 
 
 def workloads() -> str:
-    """Write a section for each workload, with the claims that use it."""
-    rows = claims()
-    sections = [section(catalogue.find(name), rows[name]) for name in catalogue.names()]
+    """Return the page of workloads: a section for each, with links to the claims that use it."""
+    links = claim_links()
+    sections = [section(catalogue.find(name), links[name]) for name in catalogue.names()]
     return "\n\n".join([WORKLOADS.rstrip(), *sections]) + "\n"
 
 
-def section(workload: Workload, rows: list[str]) -> str:
-    """Write a workload's purpose, parameters, variants, observations, cost and claims."""
+def section(workload: Workload, claims: list[str]) -> str:
+    """Return a workload's purpose, parameters, variants, observations, cost and claims; `claims` are links."""
     described = describe(workload)
     parts = [f"## {workload.name}", _paragraphs(type(workload))]
     if described["parameters"]:
@@ -61,35 +61,37 @@ def section(workload: Workload, rows: list[str]) -> str:
     else:
         protocol = workload.measure(workload.Parameters()).protocol
         measured = f"Measured by protocol `{protocol}`, one {described['unit']} at a time."
-        own = type(workload).measure is not Workload.measure
-        parts.append(f"{measured} {_paragraphs(type(workload).measure)}" if own else measured)
+        if type(workload).measure is not Workload.measure:  # its own docstring describes it
+            measured += f" {_paragraphs(type(workload).measure)}"
+        parts.append(measured)
         if type(workload).cost is not Workload.cost:
             parts.append(f"Cost: {_paragraphs(type(workload).cost)}")
     if workload.extra:
         modules = sorted({library for libraries in workload.libraries.values() for library in libraries})
         parts.append(f"{figures.join_names(modules)} come with accelbench's extra `{workload.extra}`.")
-    if rows:
-        parts.append(f"Claims: {', '.join(rows)}.")
+    if claims:
+        parts.append(f"Claims: {', '.join(claims)}.")
     return "\n\n".join(parts)
 
 
 def _paragraphs(documented: object) -> str:
+    """Return the docstring of a class or function as Markdown, each paragraph on one line."""
     text = (inspect.getdoc(documented) or "").replace("<", "\\<").replace("*", "\\*")
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
-def claims() -> dict[str, list[str]]:
-    """Link the manifests of the rows that use each workload."""
-    found = defaultdict(list)
+def claim_links() -> dict[str, list[str]]:
+    """Return links to the claims' manifests that use each workload, by the workload's name."""
+    links = defaultdict(list)
     for claim in ledger.load(CLAIMS):
         for manifest in (*claim.manifests, *claim.beside):
-            asked = yaml.safe_load((CLAIMS / manifest).read_text())["spec"]["workload"]["name"]
-            found[asked].append(f"[{claim.row}](../../examples/claims/{manifest})")
-    return found
+            workload_name = yaml.safe_load((CLAIMS / manifest).read_text())["spec"]["workload"]["name"]
+            links[workload_name].append(f"[{claim.row}](../../examples/claims/{manifest})")
+    return links
 
 
 def numbers() -> str:
-    """Write the table of numbers."""
+    """Return the page of numbers, with one table."""
     stored = {number.name for number in MEASURED.values()}
     rows = [
         (
@@ -107,7 +109,7 @@ def numbers() -> str:
 
 
 def checks() -> str:
-    """Write the table of checks; disturbances are marked as not the variant's fault."""
+    """Return the page of checks, with one table; a column marks the checks that detect disturbances."""
     rows = [
         (
             check.name,

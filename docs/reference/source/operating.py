@@ -8,6 +8,7 @@ from typing import Any, get_origin, get_type_hints
 
 import yaml
 from prometheus_client.metrics import MetricWrapperBase
+from pydantic.alias_generators import to_camel
 
 from accelbench.api.reasons import AttemptReason, ConditionReason, FailureReason, StopReason
 from accelbench.report.markdown import markdown_table
@@ -25,7 +26,7 @@ from accelbench_operator.runs.pending import Advice, Cause
 from accelbench_operator.runs.waits import Limit, Wait
 
 DOCS = Path(__file__).resolve().parents[2]
-SEEN = DOCS / "operations" / "seen.yaml"
+RECORDED = DOCS / "operations" / "seen.yaml"
 METRICS = """# Metrics
 
 Every metric at the operator's `/metrics`. Generated from the code by `python docs/reference/build.py`. Metrics of
@@ -74,19 +75,19 @@ sum by (namespace, resource) (
 )
 ```
 """
-DESCRIBED = {
+COMMON_LABELS = {
     "Of a variant": VARIANT_LABELS,
     "Of a result": RESULT_LABELS,
     "Of a variant while it is measured": LIVE_VARIANT_LABELS,
     "Of a case while it is measured": LIVE_LABELS,
     "Of the operator": (),
 }
-"""Subject of metrics by the labels that they begin with, longest first."""
+"""Labels that the metrics of each group begin with, by the group's heading; longer sequences of labels are first."""
 REASONS = """# Reasons
 
 Every reason that `kubectl` and results give. Generated from the code by `python docs/reference/build.py`.
 """
-UNITS = {
+DURATION_TEXTS = {
     timedelta(minutes=2): "2 minutes",
     timedelta(minutes=5): "5 minutes",
     timedelta(minutes=10): "10 minutes",
@@ -149,39 +150,43 @@ To end it by hand, remove what the Event names:
 A namespace that stays `Terminating` has the reason in its own conditions: `kubectl get namespace NAMESPACE -o yaml`.
 No Event can be created there. Without an operator there are no Events either: `kubectl get bmr RUN -o yaml` shows the
 finalizers, and `kubectl get jobs,pods --selector=accelbench.dev/run=RUN` what is left."""
-SEEN_TEXT = """## Messages of runs
+RECORDED_TEXT = """## Messages of runs
 
 A test provokes each of these problems, on a real node, or on a real control plane with a simulated node. These
 are the messages of the run, word for word; names end in random letters."""
 
 
 def metrics() -> str:
-    """Write a table for each subject, with every metric of an idle operator, in the code's order."""
-    tables: dict[str, list[tuple[str, ...]]] = {of: [] for of in DESCRIBED}
-    for family in (*result_families(()), *operator_families(_nothing(Snapshot)), *Telemetry().instruments):
-        [described] = family.describe() if isinstance(family, MetricWrapperBase) else [family]
+    """Return the page of metrics: a table for each group, with all metrics of an operator that has no runs."""
+    rows_by_group: dict[str, list[tuple[str, ...]]] = {group: [] for group in COMMON_LABELS}
+    for family in (*result_families(()), *operator_families(_empty(Snapshot)), *Telemetry().instruments):
+        [metric] = family.describe() if isinstance(family, MetricWrapperBase) else [family]
         labels = tuple(family._labelnames)  # noqa: SLF001 - the only source of labels without samples
-        of, common = next((of, common) for of, common in DESCRIBED.items() if labels[: len(common)] == common)
-        name = f"{described.name}_total" if described.type == "counter" else described.name
-        tables[of].append((name, described.type, ", ".join(labels[len(common) :]), described.documentation))
+        group = next(group for group, common in COMMON_LABELS.items() if labels[: len(common)] == common)
+        own_labels = labels[len(COMMON_LABELS[group]) :]
+        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+        rows_by_group[group].append((name, metric.type, ", ".join(own_labels), metric.documentation))
     columns = ("metric", "type", "own labels", "what it is")
-    written = []
-    for of, rows in tables.items():
-        has = f"All of them have the labels `{'`, `'.join(DESCRIBED[of])}`.\n\n" if DESCRIBED[of] else ""
-        written.append(f"## {of}\n\n{has}{markdown_table(columns, rows, right=set())}")
-    return "\n\n".join([METRICS.rstrip(), *written, JOINS.rstrip()]) + "\n"
+    sections = []
+    for group, rows in rows_by_group.items():
+        common = "`, `".join(COMMON_LABELS[group])
+        introduction = f"All of them have the labels `{common}`.\n\n" if common else ""
+        sections.append(f"## {group}\n\n{introduction}{markdown_table(columns, rows, right=set())}")
+    return "\n\n".join([METRICS.rstrip(), *sections, JOINS.rstrip()]) + "\n"
 
 
-def _nothing(of: Any) -> Any:
-    """Make an empty value of a type: no results, no runs, zeros."""
-    if is_dataclass(of):
-        hints = get_type_hints(of)
-        return of(**{field.name: _nothing(hints[field.name]) for field in fields(of) if field.default is MISSING})
-    return {Mapping: dict}.get(get_origin(of) or of, get_origin(of) or of)()
+def _empty(value_type: Any) -> Any:
+    """Return an empty value of a type: a zero, an empty container, or a dataclass whose fields are empty."""
+    if is_dataclass(value_type):
+        types = get_type_hints(value_type)
+        required_fields = [field.name for field in fields(value_type) if field.default is MISSING]
+        return value_type(**{name: _empty(types[name]) for name in required_fields})
+    constructor = get_origin(value_type) or value_type  # `tuple` for `tuple[int, ...]`
+    return {} if constructor is Mapping else constructor()
 
 
 def reasons() -> str:
-    """Write a table for each kind of reason."""
+    """Return the page of reasons, with a table for each kind of reason."""
     tables = []
     for kind, heading, retried in (
         (ConditionReason, "Of a run: `status.conditions[].reason`, `status.phase`", False),
@@ -192,23 +197,25 @@ def reasons() -> str:
         columns = ("reason", "what it means", "what to do", *(["retried"] if retried else []))
         rows = [
             (
-                each.value,
-                each.meaning,
-                f"{each.remedy}." if each.remedy else "",
-                *([each.retry_limit or ""] if retried else []),
+                reason.value,
+                reason.meaning,
+                _sentence(reason.remedy),
+                *([reason.retry_limit or ""] if retried else []),
             )
-            for each in kind
+            for reason in kind
         ]
         tables.append(f"## {heading}\n\n{markdown_table(columns, rows, right=set())}")
     return "\n\n".join([REASONS.rstrip(), *tables]) + "\n"
 
 
 def troubleshooting() -> str:
-    """Write the messages of waiting cases, the ends of attempts, the limits of waits, and messages seen in tests."""
-    causes = [(each.sentence, _sentence(each.remedy), each.wait.awaited) for each in Cause]
-    advice = [(each.contained_text, _sentence(each.remedy)) for each in Advice]
-    waits = [(each.awaited, _limit(each.limit), each.ends_with or "the run continues") for each in Wait]
-    failures = [(each.value, each.meaning, _sentence(each.remedy), each.retry_limit or "") for each in AttemptReason]
+    """Return the page of troubleshooting: why a case waits or fails, how long waits last, and messages of real runs."""
+    causes = [(cause.sentence, _sentence(cause.remedy), cause.wait.awaited) for cause in Cause]
+    advice = [(entry.contained_text, _sentence(entry.remedy)) for entry in Advice]
+    waits = [(wait.awaited, _limit(wait.limit), wait.ends_with or "the run continues") for wait in Wait]
+    failures = [
+        (reason.value, reason.meaning, _sentence(reason.remedy), reason.retry_limit or "") for reason in AttemptReason
+    ]
     parts = [
         ("It does not start", STARTING, ("message", "what to do", "it waits for"), causes),
         ("Advice for the cluster's messages", ADVICE, ("words", "what to do"), advice),
@@ -219,29 +226,32 @@ def troubleshooting() -> str:
         f"## {heading}\n\n{text}\n\n{markdown_table(columns, rows, right=set())}"
         for heading, text, columns, rows in parts
     ]
-    return "\n\n".join([TROUBLESHOOTING.rstrip(), *sections, DELETION, SEEN_TEXT, *_seen()]) + "\n"
+    return "\n\n".join([TROUBLESHOOTING.rstrip(), *sections, DELETION, RECORDED_TEXT, *_recorded_messages()]) + "\n"
 
 
 def _sentence(text: str) -> str:
+    """Return the text with a full stop; empty for an empty text."""
     return f"{text}." if text else ""
 
 
 def _limit(limit: Limit) -> str:
-    duration = UNITS[limit.duration] if limit.duration else ""
+    """Describe how long a wait lasts: by a field of the run's policy, a duration, or a number of tries."""
+    duration = DURATION_TEXTS[limit.duration] if limit.duration else ""
     if limit.policy:
-        first, *rest = limit.policy.split("_")
-        field = f"{first}{''.join(part.capitalize() for part in rest)}"
-        return f"{field}, {f'{duration} by default' if duration else limit.otherwise}"
+        default = f"{duration} by default" if duration else limit.otherwise
+        return f"{to_camel(limit.policy)}, {default}"
+    counted_duration = f"{duration} {limit.counted}".strip()
     tries = f"{limit.tries} tries at least" if limit.tries else ""
-    return ", ".join(part for part in (f"{duration} {limit.counted}".strip(), tries) if part) or limit.otherwise
+    return ", ".join(filter(None, (counted_duration, tries))) or limit.otherwise
 
 
-def _seen() -> Iterator[str]:
-    """Return the last message that each problem's test has read."""
-    for row, seen in yaml.safe_load(SEEN.read_text()).items():
-        file, _, test = seen["test"].partition("::")
-        yield f"### {row[0].upper()}{row[1:]}"
-        for each in seen["conditions"]:
-            yield f"```text\n{each['type']}={each['status']} {each['reason']}\n{each['message']}\n```"
-        nothing = "" if seen["conditions"] else "Nothing is left to report anything. "
-        yield f"{nothing}`{test}`, [{file.rpartition('/')[2]}](../../{file}), accelbench {seen['version']}"
+def _recorded_messages() -> Iterator[str]:
+    """Yield paragraphs with the conditions of a run that the test of each problem has recorded."""
+    for problem, record in yaml.safe_load(RECORDED.read_text()).items():
+        file, _, test = record["test"].partition("::")
+        yield f"### {problem[0].upper()}{problem[1:]}"
+        for condition in record["conditions"]:
+            state = f"{condition['type']}={condition['status']} {condition['reason']}"
+            yield f"```text\n{state}\n{condition['message']}\n```"
+        nothing = "" if record["conditions"] else "Nothing is left to report anything. "
+        yield f"{nothing}`{test}`, [{file.rpartition('/')[2]}](../../{file}), accelbench {record['version']}"
