@@ -93,6 +93,8 @@ class ParityReading(Document):
     """The same for nine tenths of the elements."""
     less_exact: bool = False
     """True if errors beyond their tolerance are few, and at most as large as the largest output's rounding error."""
+    rounds_more: bool = False
+    """True if errors are beyond their tolerance, and large in many elements, as more roundings make them."""
     worst_scales: float = 0.0
     """Largest error of a floating-point number, as a multiple of the number's rounding error."""
     formula: "ParityReading | None" = None

@@ -98,19 +98,21 @@ def test_a_right_formula_may_be_less_exact_in_few_outputs(
 
 
 @pytest.mark.parametrize(
-    ("ratio", "formula_ratio", "precision", "expected"),
+    ("ratio", "rounds_more", "formula_ratio", "precision", "expected"),
     [
-        (7.0, 7.0, "float32", "passed"),
-        (9.0, 0.5, "float32", "failed"),
-        (1.1, 9.0, "float32", "failed"),
-        (1.1, None, "float32", "failed"),
-        (1.1, 0.5, "bfloat16", "failed"),
+        (7.0, True, 7.0, "float32", "passed"),
+        (7.0, False, 7.0, "float32", "failed"),
+        (9.0, True, 0.5, "float32", "failed"),
+        (1.1, True, 9.0, "float32", "failed"),
+        (1.1, True, None, "float32", "failed"),
+        (1.1, True, 0.5, "bfloat16", "failed"),
     ],
 )
 def test_a_right_formula_may_round_a_few_times_as_much_as_the_reference_in_float32(
-    ratio: float, formula_ratio: float | None, precision: Precision, expected: str
+    ratio: float, rounds_more: bool, formula_ratio: float | None, precision: Precision, expected: str
 ) -> None:
-    reading = in_float64(ratio, formula=None if formula_ratio is None else in_float64(formula_ratio))
+    formula_reading = None if formula_ratio is None else in_float64(formula_ratio)
+    reading = in_float64(ratio, rounds_more=rounds_more, formula=formula_reading)
     assert parity.CHECK.evaluate(in_precision(precision), a_launch(parity=reading)).outcome == expected
 
 

@@ -224,7 +224,7 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
         for name, expected in reference.expected.items()
     }
     worst_name, worst = max(comparisons.items(), key=lambda item: item[1].severity)
-    may_be_less_exact = all(comparison.ratio <= 1 or comparison.less_exact for comparison in comparisons.values())
+    beyond_tolerance = [comparison for comparison in comparisons.values() if comparison.ratio > 1]
     seen_in_half, seen_in_most = _resolution(reference)
     reading = ParityReading(
         units=units,
@@ -236,7 +236,8 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
         off=sum(comparison.off for comparison in comparisons.values()),
         elements=sum(expected.value.size for expected in reference.expected.values()),
         worst_scales=max(comparison.scales for comparison in comparisons.values()),
-        less_exact=worst.ratio > 1 and may_be_less_exact,
+        less_exact=worst.ratio > 1 and all(comparison.less_exact for comparison in beyond_tolerance),
+        rounds_more=worst.ratio > 1 and all(comparison.rounds_more for comparison in beyond_tolerance),
         sees_in_half=seen_in_half,
         sees_in_most=seen_in_most,
         reference_frameworks=reference.frameworks,
