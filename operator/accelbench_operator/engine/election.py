@@ -68,11 +68,11 @@ class Lock(LeaseLock):  # type: ignore[misc]
 
     async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
         """Return True and the record of the Lease, or False and the error."""
-        found, answer = await super().get(name, namespace)
+        exists, answer = await super().get(name, namespace)
         # A missing Lease is created next.
         if isinstance(answer, ApiException) and answer.status != HTTPStatus.NOT_FOUND:
             self._note_refusal(answer)
-        return found, answer
+        return exists, answer
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
         """Create the Lease; return False if the API server refuses."""

@@ -1,4 +1,4 @@
-"""Divide a limited number of places between namespaces, so that no tenant takes those of the others."""
+"""Divide a limited number of places between namespaces, so that no tenant takes the places of others."""
 
 import heapq
 from collections import Counter

@@ -1,9 +1,9 @@
 """Queue keys of objects that may have changed, and have workers handle them.
 
 The queue is level-triggered: adding a key several times has the same effect as once. Only one worker at a time handles
-a key; if the key is added meanwhile, it is handled again. If that raises, the key is retried with exponential backoff
-and jitter, not before the `Retry-After` of the server. Groups of keys take turns: a namespace with thousands of keys
-that are due does not hold up the others.
+a key; if the key is added meanwhile, it is handled again. After an exception, the key is retried with exponential
+backoff and jitter, not before the `Retry-After` of the server. Groups of keys take turns: a namespace with thousands of
+keys that are due does not hold up the others.
 """
 
 import asyncio

@@ -34,7 +34,7 @@ class Exposition:
         """Prepare to export the metrics of `collectors` and of this process."""
         self._collectors = (*collectors, process_registry())
         self._results: dict[str, ResultsText] = {}
-        """By media type without its version: all versions have the same text."""
+        """The cached texts by media type without its version: all versions have the same text."""
 
     def write(self, snapshot: Snapshot, accept: str = "") -> "Scrape":
         """Return the metrics in the format that the request's Accept header asks for."""

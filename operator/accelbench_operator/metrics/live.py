@@ -1,6 +1,7 @@
 """Follow the logs of running cases, to export their progress.
 
-No decision depends on it. A runner can write anything into its log, so reading is bounded in size, rate and number.
+No decision depends on the progress. A runner can write anything into its log, so reading is limited in size, rate and
+number.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Define what the operator exports of itself; each scrape builds one snapshot."""
+"""Define the state of the operator that a scrape exports; each scrape builds one snapshot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

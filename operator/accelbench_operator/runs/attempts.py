@@ -136,8 +136,9 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
     if job and not job.has_ended and pod and pod.is_untracked:
         return _readmitted_state(attempt, job, pod, plan, observed, now)
     job_is_gone = job is None and bool(attempt.job_uid)  # the UID is recorded once the Job was observed
-    has_ended = (job is not None and job.has_ended) or (pod is not None and pod.is_runner_over)
-    if job_is_gone or has_ended:
+    job_has_ended = job is not None and job.has_ended
+    runner_has_ended = pod is not None and pod.is_runner_over
+    if job_is_gone or job_has_ended or runner_has_ended:
         return AttemptState(AttemptPhase.OVER, pending_reason=_problem_after_end(attempt, pod, observed))
     if pod and (pod.started_at or pod.deletion_time):
         return _running_state(pod, plan, now)

@@ -4,7 +4,7 @@ The first of these that exists is the result:
 
 1. the result whose digest the headline names;
 2. if the whole container was killed, the last checkpoint with the failure of the running variant;
-3. if the log is lost, what the headline contains;
+3. if the log is lost, a result with the content of the headline;
 4. if no other attempt follows, a result that was interrupted, or the last checkpoint.
 
 All but the first are marked as incomplete, and their notes give the reason.
@@ -139,8 +139,10 @@ def _if_of_this_attempt(case: Case, result: Result | None) -> Result | None:
 
 def _if_of_this_case(case: Case, checkpoint: Result | None) -> Result | None:
     """Return the checkpoint if it names this attempt and has the same case, else None."""
-    found = _if_of_this_attempt(case, checkpoint)
-    return None if found is None or find_case_changes(case, found.case) else found
+    own_checkpoint = _if_of_this_attempt(case, checkpoint)
+    if own_checkpoint is None or find_case_changes(case, own_checkpoint.case):
+        return None
+    return own_checkpoint
 
 
 def _attempt(case: Case) -> tuple[str, str, int]:

@@ -4,8 +4,8 @@
 
 - an attempt is recorded in the status before its Job is created, with the Job's name, and stays there until its result
   is stored; afterwards the case's name is recorded;
-- a Job that no attempt in flight names is deleted; one that has ended without a valid result stays for a bounded time,
-  because its log may be needed;
+- a Job that no attempt in flight names is deleted; a Job that has ended without a valid result stays for a limited
+  time, because its log may be needed;
 - every wait ends: `requeue_at` is when to decide again even if no watch reports a change until then.
 """
 
@@ -192,10 +192,7 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
     status = situation.status if is_active else _stop_active_time(situation.status, situation.pods, now)
     actions = _actions(plan, situation.recorded_attempts, attempts, observed, states, stop, now)
     deletions, next_deletion = _unneeded_jobs(attempts, observed, plan.retention, now)
-    unwatched = unwatched_pods(attempts, plan, observed)
-    next_reads = [observed.next_reads[pod.key.uid] or now for pod in unwatched]
-    due_pods = tuple(pod for pod, read_at in zip(unwatched, next_reads, strict=True) if read_at <= now)
-    reads = (ReadPods(due_pods),) if due_pods else ()
+    reads, later_reads = _reads_of_unwatched_pods(attempts, plan, observed, now)
     events_to_read = [state.events_to_read for state in states.values() if state.events_to_read]
     # Events that are to be read now are among the actions.
     requeue_at = _earliest(
@@ -203,10 +200,26 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
         *(state.until for state in states.values()),
         *(events.read_at for events in events_to_read if events.read_at > now),
         *(wait.until for wait in waits.values()),
-        *(read_at for read_at in next_reads if read_at > now),
+        *later_reads,
         next_deletion,
     )
     return Decision(progress_status(plan, status, progress), (*reads, *actions, *deletions), requeue_at)
+
+
+def _reads_of_unwatched_pods(
+    attempts: Iterable[Attempt], plan: Plan, observed: Observed, now: datetime
+) -> tuple[tuple[ReadPods, ...], list[datetime]]:
+    """Return the action that reads the unwatched pods that are due, if any, and when to read each other one."""
+    due_pods: list[ObservedPod] = []
+    later_reads: list[datetime] = []
+    for pod in unwatched_pods(attempts, plan, observed):
+        read_at = observed.next_reads[pod.key.uid]
+        if read_at is None or read_at <= now:
+            due_pods.append(pod)
+        else:
+            later_reads.append(read_at)
+    actions = (ReadPods(tuple(due_pods)),) if due_pods else ()
+    return actions, later_reads
 
 
 @dataclass(frozen=True)

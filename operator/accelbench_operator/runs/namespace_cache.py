@@ -1,6 +1,7 @@
-"""Read something about all objects of a namespace with one list, and reuse the answer for a short time.
+"""Answer requests about single objects from one list of their namespace, and reuse the list for a short time.
 
-A request for each of a thousand objects that wait would make the API server read them all a thousand times.
+An API server reads all objects of a namespace for each such request. If a thousand objects wait, a request for each of
+them would make it read them all a thousand times.
 """
 
 import asyncio

@@ -141,31 +141,31 @@ class Reconciler:
         """
         if key in self._idle and not self._objects.has_jobs(key):
             return None  # the run has finished, and its Jobs are deleted
-        known = await self._load_run(key)
-        if known is None:
+        known_run = await self._load_run(key)
+        if known_run is None:
             # The cluster deletes the objects that the run owns.
             self.deleted(key)
             return None
-        plan, now = known.plan, self._clock()
-        observed = self._observed_objects(key, known)
-        decision = decide(plan, known.status, observed, now, known.generation)
+        plan, now = known_run.plan, self._clock()
+        observed = self._observed_objects(key, known_run)
+        decision = decide(plan, known_run.status, observed, now, known_run.generation)
         self._record_progress(key, decision.status)
-        has_just_finished = finished_at(decision.status) is not None and finished_at(known.written_status) is None
+        has_just_finished = finished_at(decision.status) is not None and finished_at(known_run.written_status) is None
         if has_just_finished and isinstance(plan, Plan):
-            measured_cases = known.status.measured_cases
+            measured_cases = known_run.status.measured_cases
             if await self._applier.load_missing_results(plan, measured_cases, observed):
                 return 0.0  # the store lacked a result: the next step decides with it
-        known.status = decision.status
-        write_at = self._delay_write_until(known, now)
+        known_run.status = decision.status
+        write_at = self._delay_write_until(known_run, now)
         is_delayed = write_at is not None
-        is_up_to_date = is_delayed or await self._write_changes(key, known)
-        if not is_up_to_date or (decision.actions and not known.is_confirmed):
+        is_up_to_date = is_delayed or await self._write_changes(key, known_run)
+        if not is_up_to_date or (decision.actions and not known_run.is_confirmed):
             # The run may have changed: read it again before acting.
             self._known.drop(key.uid)
             return 0.0
         await self._warn_of_times_to_live(observed, key)
         try:
-            await self._act(decision, plan, observed, key, known.version)
+            await self._act(decision, plan, observed, key, known_run.version)
         except Exception:
             # The queue retries after ever longer delays, so the time of the next step may come before the retry.
             if decision.requeue_at and decision.requeue_at > now:
@@ -175,15 +175,15 @@ class Reconciler:
             # The next step deletes Jobs that are no longer needed, and waits for the run's time to live.
             return 0.0
         delay_seconds = self._seconds_until_next_step(decision, write_at)
-        if finished_at(known.status) and not decision.actions and delay_seconds is None:
-            self._set_idle(key, known.status.phase)
+        if finished_at(known_run.status) and not decision.actions and delay_seconds is None:
+            self._set_idle(key, known_run.status.phase)
         return delay_seconds
 
-    def _observed_objects(self, key: Key, known: KnownRun) -> Observed:
+    def _observed_objects(self, key: Key, known_run: KnownRun) -> Observed:
         """Return the run's objects, and what this process remembers of the run."""
         memory = self._applier.memory(key.uid)
-        if isinstance(known.plan, Plan):
-            _remember_documents(memory, known.plan, known.status.attempts)
+        if isinstance(known_run.plan, Plan):
+            _remember_documents(memory, known_run.plan, known_run.status.attempts)
         return self._objects.observed(key, memory)
 
     def _record_progress(self, key: Key, status: BenchmarkRunStatus) -> None:
@@ -192,27 +192,27 @@ class Reconciler:
         if status.phase in UNFINISHED:
             self._case_counts[key] = status.cases
 
-    async def _write_changes(self, key: Key, known: KnownRun) -> bool:
+    async def _write_changes(self, key: Key, known_run: KnownRun) -> bool:
         """Write the status if it has changed; return False if somebody else has changed or deleted the run."""
-        if known.status == known.written_status:
+        if known_run.status == known_run.written_status:
             return True
         try:
-            await self._write(key, known)
+            await self._write(key, known_run)
         except (ConflictError, NotFoundError):
             return False
         return True
 
     async def _load_run(self, key: Key) -> KnownRun | None:
         """Return the run from memory, from an event or from the API server."""
-        event, known = self._known.take_event(key.uid), self._known.get(key.uid)
-        if event is None and known is not None:
-            return known
+        event, known_run = self._known.take_event(key.uid), self._known.get(key.uid)
+        if event is None and known_run is not None:
+            return known_run
         async with self._loads.slot(key.namespace):
-            return await self._load(key, event, known)
+            return await self._load(key, event, known_run)
 
-    async def _load(self, key: Key, event: Manifest | None, known: KnownRun | None) -> KnownRun | None:
+    async def _load(self, key: Key, event: Manifest | None, known_run: KnownRun | None) -> KnownRun | None:
         """Return the run from an event or from the API server."""
-        knows_confirmed_version = known is not None and known.is_confirmed
+        knows_confirmed_version = known_run is not None and known_run.is_confirmed
         if event is not None and not knows_confirmed_version:
             run, is_confirmed = event, False
         else:
@@ -234,7 +234,7 @@ class Reconciler:
         plan: Plan | Refused | FinishedRun
         if finished_at(status):
             plan = FinishedRun(RunRetention.read(run))
-        elif known_plan := _reusable_plan(known, generation, status.runner):
+        elif known_plan := _reusable_plan(known_run, generation, status.runner):
             plan = known_plan
         else:
             # In a thread: hundreds of cases take a while to plan, and the first run imports the catalogue.
@@ -251,16 +251,17 @@ class Reconciler:
         self._known.keep(key.uid, loaded)
         return loaded
 
-    def _delay_write_until(self, known: KnownRun, now: datetime) -> datetime | None:
+    def _delay_write_until(self, known_run: KnownRun, now: datetime) -> datetime | None:
         """Return the end of the delay before the status is written; None to write it now, or if it has not changed.
 
         Progress that a restarted operator would derive again waits for `PROGRESS_DELAY`; other changes do not wait.
         """
-        if known.status == known.written_status or not differs_only_in_progress(known.written_status, known.status):
-            known.unwritten_since = None
+        is_unchanged = known_run.status == known_run.written_status
+        if is_unchanged or not differs_only_in_progress(known_run.written_status, known_run.status):
+            known_run.unwritten_since = None
             return None
-        known.unwritten_since = known.unwritten_since or now
-        write_at = known.unwritten_since + PROGRESS_DELAY
+        known_run.unwritten_since = known_run.unwritten_since or now
+        write_at = known_run.unwritten_since + PROGRESS_DELAY
         return write_at if now < write_at else None
 
     async def _act(
@@ -373,14 +374,14 @@ class Reconciler:
 
     def running_case(self, pod: ObservedPod) -> RunningCase | None:
         """Return the case that the pod measures; None if the pod is of no recorded attempt of an unfinished run."""
-        known = self._known.get(pod.owner)
-        if known is None or not isinstance(known.plan, Plan) or not pod.job_uid:
+        known_run = self._known.get(pod.owner)
+        if known_run is None or not isinstance(known_run.plan, Plan) or not pod.job_uid:
             return None
-        for attempt in known.status.attempts:
+        for attempt in known_run.status.attempts:
             if attempt.job_uid == pod.job_uid:
                 expected = self._applier.memory(pod.owner).documents.get(attempt.job, frozenset())
                 # A pod with another case document prints the progress of another case.
-                return RunningCase(known.plan, attempt.case) if pod.document in expected else None
+                return RunningCase(known_run.plan, attempt.case) if pod.document in expected else None
         return None
 
     def in_progress(self) -> set[str]:
@@ -397,38 +398,38 @@ class Reconciler:
             return None
         return max(0.0, (min(times) - self._clock()).total_seconds())
 
-    async def _write(self, key: Key, known: KnownRun) -> None:
+    async def _write(self, key: Key, known_run: KnownRun) -> None:
         """Write the status, then count new failures of attempts and create an Event for each transition."""
-        before = known.written_status
+        before = known_run.written_status
         try:
-            await self._put_status(key, known, known.foreign_fields, known.status)
+            await self._put_status(key, known_run, known_run.foreign_fields, known_run.status)
         except (InvalidError, TooLargeError) as error:
             # The CRD may be of another release and lack a field, or the status may be too large for the API server:
             # write less of it.
             await self._post_event(key, Transition("Warning", "StatusRefused", error.message))
-            await self._put_status(key, known, {}, shortened_status(known.status))
-        for _, attempt in newly_failed(before, known.status):
+            await self._put_status(key, known_run, {}, shortened_status(known_run.status))
+        for _, attempt in newly_failed(before, known_run.status):
             self._on_failed_attempt(attempt)
-        for transition in transitions(before, known.status):
+        for transition in transitions(before, known_run.status):
             await self._post_event(key, transition)
 
     async def _put_status(
-        self, key: Key, known: KnownRun, foreign_fields: Manifest, status: BenchmarkRunStatus
+        self, key: Key, known_run: KnownRun, foreign_fields: Manifest, status: BenchmarkRunStatus
     ) -> None:
         """Write the status and the fields of another release, then remember what the API server has stored."""
         document = dict(foreign_fields) | status.model_dump(mode="json", by_alias=True, exclude_none=True)
-        stored = await self._cluster.put_run_status(status_manifest(key, known.version, document))
+        stored = await self._cluster.put_run_status(status_manifest(key, known_run.version, document))
         # The API server may have dropped fields that its CRD does not define.
         written = status if stored["status"] == document else read_status(stored)
-        known.version = stored["metadata"]["resourceVersion"]
-        known.is_confirmed = True
-        known.written_status = written
-        known.status = status
-        known.unwritten_since = None
+        known_run.version = stored["metadata"]["resourceVersion"]
+        known_run.is_confirmed = True
+        known_run.written_status = written
+        known_run.status = status
+        known_run.unwritten_since = None
         if finished_at(status):
             # A finished run starts no further case, so its plan only takes memory.
-            known.plan = FinishedRun(known.plan.retention)
-        self._known.keep(key.uid, known)
+            known_run.plan = FinishedRun(known_run.plan.retention)
+        self._known.keep(key.uid, known_run)
 
     async def _post_event(self, key: Key, transition: Transition) -> None:
         """Create an Event that reports a transition of the run, and ignore errors of the API server."""
@@ -479,12 +480,12 @@ class Reconciler:
         self._applier.forget_all()
 
 
-def _reusable_plan(known: KnownRun | None, generation: int, runner: UsedRunner | None) -> Plan | Refused | None:
+def _reusable_plan(known_run: KnownRun | None, generation: int, runner: UsedRunner | None) -> Plan | Refused | None:
     """Return the known plan if it still applies: nothing but the generation and the runner determines a plan."""
-    if known is None or isinstance(known.plan, FinishedRun):
+    if known_run is None or isinstance(known_run.plan, FinishedRun):
         return None
-    is_current = (known.generation, known.written_status.runner) == (generation, runner)
-    return known.plan if is_current else None
+    is_current = (known_run.generation, known_run.written_status.runner) == (generation, runner)
+    return known_run.plan if is_current else None
 
 
 def _remember_documents(memory: RunMemory, plan: Plan, attempts: Iterable[Attempt]) -> None:
