@@ -100,14 +100,14 @@ def run(suite_name: str, assignments: "Sequence[str]", results: Path | None, *, 
     with Signals() as signals:
         for number, (planned, run_environments) in enumerate(zip(planned_runs, installed, strict=True), 1):
             position = f"{number} of {len(planned_runs)}: {planned.name}"
-            known = known_results[planned.name]
-            if len(known) == count_cases(planned.run):
+            run_results = known_results[planned.name]
+            if len(run_results) == count_cases(planned.run):
                 _print_progress(f"{position}: already measured (--again measures it again)")
-                exit_codes.append(exit_for_results(planned.run, known.values()))
+                exit_codes.append(exit_for_results(planned.run, run_results.values()))
                 continue
             _print_progress(f"{position}; {_time_left(planned_runs, known_results)}")
             run_directory = directory.run_directory(planned.name)
-            outcome = _measure(planned, run_environments, run_directory, signals, known)
+            outcome = _measure(planned, run_environments, run_directory, signals, run_results)
             exit_codes.append(outcome.exit)
             known_results[planned.name] = {result.case.name: result for result, _ in outcome.measured}
             if signals.received is not None:

@@ -295,20 +295,20 @@ class LogReader:
         self._unreadable = _Problems(f"lines that begin with {MARK} cannot be parsed")
         self._lines = 0
         """Number of complete lines that have been fed."""
-        self._rest = b""
+        self._incomplete_line = b""
         """Beginning of a line whose end has not been fed yet."""
 
     def feed(self, piece: bytes) -> None:
         """Read the next piece of the log, which may end within a line."""
-        complete_lines, newline, rest = (self._rest + piece).rpartition(b"\n")
+        complete_lines, newline, incomplete_line = (self._incomplete_line + piece).rpartition(b"\n")
         self._read_lines(complete_lines)
         self._lines += complete_lines.count(b"\n") + len(newline)
         # The runner's lines are never longer. If another program's line is, its beginning is enough to report it.
-        self._rest = rest[: MAXIMUM_LINE_BYTES + 1]
+        self._incomplete_line = incomplete_line[: MAXIMUM_LINE_BYTES + 1]
 
     def finish(self) -> LogDocuments:
         """Return the documents of the whole log, after the last piece."""
-        self._read_lines(self._rest)
+        self._read_lines(self._incomplete_line)
         intact: dict[_Identity, DeliveredDocument] = {}
         altered: list[str] = []
         # A document can be in the log twice, once altered and once intact. Of intact copies, the newest is kept.

@@ -1,7 +1,7 @@
 """Install the environments of a run with uv: locked, in a cache, compiled to bytecode.
 
-Each environment has a directory in the cache that is named after what it was asked for. The first use resolves the
-requirements and writes a lock; later ones use the same lock, until the directory is deleted.
+Each environment has a directory in the cache, named by a hash of its requirements and its Python. The first use
+resolves the requirements and writes a lock; later ones use the same lock, until the directory is deleted.
 """
 
 import fcntl

@@ -164,7 +164,7 @@ def _check_container(container: Any, key: str | int, path: str) -> None:
 def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
     """Return advice on what to write instead of an unknown path, whose parts are `keys`."""
     known_paths = sorted(_known_paths(BenchmarkRunSpec, spec, ""))
-    longer_paths = [known for known in known_paths if known.endswith(f".{path}")]
+    longer_paths = [known_path for known_path in known_paths if known_path.endswith(f".{path}")]
     if longer_paths:  # the beginning of the path was left out
         return f"did you mean {longer_paths[0]}?"
     wrong_index = _index_of_unknown_key(keys)

@@ -1,4 +1,4 @@
-"""Find the results of a run that need not be measured again."""
+"""Find the complete results of a run, whose cases need not be measured again."""
 
 import functools
 from collections.abc import Callable

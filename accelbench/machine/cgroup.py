@@ -1,7 +1,7 @@
 """Read the limits and counters of this process's control groups: CPU quota, memory limit, out-of-memory kills.
 
-Both versions are read, v1 and v2, each controller where it is mounted. What cannot be read is None: a laptop outside
-any container has no limits.
+Both versions are read, v1 and v2, each controller where it is mounted. Values that cannot be read are None: a laptop
+outside any container has no limits.
 """
 
 import os

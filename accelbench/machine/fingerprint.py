@@ -141,16 +141,18 @@ def of_source(workload: type) -> dict[str, str]:
 def _private_modules(module: ModuleType) -> list[ModuleType]:
     """Return the private modules of `accelbench.workloads` that a module imports, directly or through others."""
     private_prefix = f"{workloads.__name__}._"
-    found: dict[str, ModuleType] = {}
+    private_modules: dict[str, ModuleType] = {}
     unvisited = [module]
     while unvisited:
         for member in vars(unvisited.pop()).values():
             # The member is a module, or a function or class from one.
             name = member.__name__ if inspect.ismodule(member) else getattr(member, "__module__", None)
-            if isinstance(name, str) and name.startswith(private_prefix) and name not in found:
-                found[name] = sys.modules[name]
-                unvisited.append(found[name])
-    return [found[name] for name in sorted(found)]
+            if not isinstance(name, str) or not name.startswith(private_prefix):
+                continue
+            if name not in private_modules:
+                private_modules[name] = sys.modules[name]
+                unvisited.append(private_modules[name])
+    return [private_modules[name] for name in sorted(private_modules)]
 
 
 def _digest(text: str) -> str:

@@ -1,6 +1,6 @@
 """Decide which nodes fit which profile and why not, as a scheduler would decide for one pod.
 
-Only the profile is considered. A run's `podTemplate` is not, nor is which device of a DeviceClass is free.
+Only the profile is considered: neither a run's `podTemplate`, nor which devices of a DeviceClass are free.
 """
 
 from collections import defaultdict

@@ -37,13 +37,14 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
     `sides` are the two sets of results, the earlier first. `allowed` names the entries and groups of the fingerprint
     that may differ.
     """
-    known = comparability.allowable_names(result for side in sides for result in side.results)
+    all_results = [result for side in sides for result in side.results]
+    allowable_names = comparability.allowable_names(all_results)
     for name in allowed:
         if name in comparability.NEVER:
             message = f"times that differ in {name} are not the same quantity, and are never compared"
             raise UsageError(message, "--allow-different")
-        if name not in known:
-            raise UsageError(describe_unknown("difference", name, known), "--allow-different")
+        if name not in allowable_names:
+            raise UsageError(describe_unknown("difference", name, allowable_names), "--allow-different")
     before, after = sides
     compared = compare_sides(before, after, allowed)
     series_changes, notes = _find_series_changes(sides)

@@ -1,4 +1,4 @@
-"""Define what `accelbench` and the kubectl plugin have in common as programs."""
+"""Define how `accelbench` and the kubectl plugin print errors, order their commands and encode their output."""
 
 import sys
 from typing import Any

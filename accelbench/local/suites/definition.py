@@ -1,6 +1,6 @@
 """Read a suite: a YAML document that lists manifests and workloads. All of it is checked before anything is measured.
 
-A suite stays on this machine: the cluster has no such kind.
+Suites run on this machine only: a cluster does not have this kind.
 """
 
 from collections.abc import Iterator, Sequence
