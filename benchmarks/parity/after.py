@@ -1,4 +1,4 @@
-"""The rule of parity that accelbench has, called as the judge calls it."""
+"""Judge outputs by accelbench's present rule of parity, called as the judge calls it."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +32,7 @@ class Judgement:
     Attributes:
         parity: Outcome of the check `parity`; an output with an unexpected NaN or infinity has failed.
         formula: Outcome of the check `formula`.
-        less_exact: True if it passed as a less exact algorithm.
+        less_exact: True if the output passed as that of a less exact algorithm.
         ratio: Largest error over its tolerance.
         detail: What differs, where and by how much.
     """
@@ -46,7 +46,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class BaselinesProgram:
-    """Run a PyTorch program as the reference, as `OwnProgram` runs the one of a baseline."""
+    """Run a PyTorch program as the reference, as the judge's `OwnProgram` runs the baseline's program."""
 
     program: Program
 
@@ -67,7 +67,7 @@ class BaselinesProgram:
 
 
 def numpy_program(program: Program) -> NumpyProgram:
-    """Return the program's `reference()`."""
+    """Return the program's NumPy function in the form in which the judge runs a workload's `reference()`."""
     return NumpyProgram(lambda arrays, _units: {NAME: program.reference(*arrays.batches[0].values())})
 
 
@@ -78,7 +78,7 @@ class Float64Run:
     Attributes:
         output: The output.
         types: Floating-point types in the program.
-        limit: What may keep it from being as exact as float64; empty if nothing does, None if unknown.
+        limit: Why the output may be less exact than float64; empty if it is not, None if unknown.
     """
 
     output: Array
@@ -99,7 +99,7 @@ class Judge:
     ) -> None:
         """Keep the reference's program; it runs when the first output is judged.
 
-        `limit` is what may keep it from being as exact as float64, as in `Float64Run`.
+        `limit` is why the reference may be less exact than float64, as in `Float64Run`.
         """
         self._program, self._precision, self._own_program = program, precision, own_program
         self._limit = limit
@@ -123,16 +123,17 @@ class Judge:
 
     @property
     def runs(self) -> int:
-        """Return how many runs of the reference show how far the output moves."""
+        """Return how many runs of the reference the tolerance is computed from."""
         return self.reference.expected[NAME].choices.runs
 
     @cached_property
     def _reference_in_float64(self) -> Reference:
+        """Return the reference in float64, with which the check `formula` compares."""
         expected = compute(self._program, self._inputs, 1, "float64", FORMULA_RUNS)
         return Reference(expected, "float64", own_program=self._own_program)
 
     def read_formula(self, output: Array) -> ParityReading:
-        """Compare a program's output in float64."""
+        """Compare a program's output in float64 with the reference."""
         with np.errstate(all="ignore"):
             reading = compare({NAME: output}, self._reference_in_float64, 1)
         return reading.model_copy(update={"reference_limit": self._limit})
@@ -155,13 +156,13 @@ class Judge:
             facts=Facts.parse({"formula": {"units": 1, "types": run.types, "accuracyLimit": run.limit}}),
             parity=reading.model_copy(update={"formula": formula_reading}),
         )
-        found = parity.CHECK.evaluate(self._case, launch)
+        finding = parity.CHECK.evaluate(self._case, launch)
         return Judgement(
-            parity=found.outcome if reading.finite else "failed",
+            parity=finding.outcome if reading.finite else "failed",
             formula=formula.judge(launch).outcome,
-            less_exact=found.outcome == "passed" and reading.worst_ratio > 1,
+            less_exact=finding.outcome == "passed" and reading.worst_ratio > 1,
             ratio=reading.worst_ratio,
-            detail=found.reading,
+            detail=finding.reading,
         )
 
 
@@ -182,6 +183,6 @@ def run_torch_in_float64(function: Function, inputs: NamedArrays) -> Float64Run:
 
 
 def limit_of_reference(program: Program, inputs: NamedArrays) -> str | None:
-    """Return what may keep the program's `reference()` from being as exact as float64."""
+    """Return why the program's `reference()` may be less exact than float64; empty if it is not, None if unknown."""
     start = Arrays(state={}, batches=(inputs,))
     return reference_limit(lambda arrays: numpy_program(program).exact(arrays, 1), start)

@@ -1,4 +1,4 @@
-"""Measure and print how long the runs of a reference take that parity needs."""
+"""Print how long the runs of a reference take that the rule of parity needs."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from benchmarks.parity.corpus import PROGRAMS
 from benchmarks.parity.measure import Cost, Judges
 
 RUN_SECONDS = (0.0, 1e-4, 1e-3, math.inf)
-"""Bounds of the classes of references by the time of a run."""
+"""Bounds, in seconds of one run, of the classes into which references are divided."""
 MANY = 20
 """Minimum number of multiples whose deciles are printed, instead of their range."""
 LARGE = ("gelu", "softmax", "layer normalisation", "matrix product", "convolution")
@@ -31,24 +31,25 @@ def write(costs: Sequence[Cost]) -> None:
     )
     print("| one run of the reference | measured | before | now | without a reference |\n|---|---|---|---|---|")
     for shortest, longest in itertools.pairwise(RUN_SECONDS):
-        here = [cost for cost in costs if shortest <= cost.run < longest]
+        in_class = [cost for cost in costs if shortest <= cost.run < longest]
         own = [cost.own / cost.own_run for cost in costs if shortest <= cost.own_run < longest]
         name = f"{1000 * shortest:g} to {1000 * longest:g} ms"
-        print(f"| {name.replace('to inf ms', 'ms or more')} | {len(here)} | {_cells(here)} | {_multiples(own)} |")
+        print(
+            f"| {name.replace('to inf ms', 'ms or more')} | {len(in_class)} | {_cells(in_class)} | {_multiples(own)} |"
+        )
     costly = defaultdict(list)
     for cost in costs:
         if cost.run >= RUN_SECONDS[-2]:
             costly[cost.program].append(cost)
     large = [_measure_large(name) for name in LARGE]
     print("\n| program | one run | before | now |\n|---|---|---|---|")
-    for name, found in [
-        *costly.items(),
-        *((f"{cost.program}, on {COPIES} times as many rows", [cost]) for cost in large),
-    ]:
-        print(f"| {name} | {1000 * statistics.median(cost.run for cost in found):.1f} ms | {_cells(found)} |")
-    one, before, now = (
-        f"{sum(seconds):.2g} s" for seconds in zip(*[(cost.run, cost.before, cost.now) for cost in costs], strict=True)
-    )
+    costs_by_name = {**costly, **{f"{cost.program}, on {COPIES} times as many rows": [cost] for cost in large}}
+    for name, program_costs in costs_by_name.items():
+        median_run = statistics.median(cost.run for cost in program_costs)
+        print(f"| {name} | {1000 * median_run:.1f} ms | {_cells(program_costs)} |")
+    one = f"{sum(cost.run for cost in costs):.2g} s"
+    before = f"{sum(cost.before for cost in costs):.2g} s"
+    now = f"{sum(cost.now for cost in costs):.2g} s"
     print(f"\nThe whole corpus takes {one} for one run of each reference, {before} before, and {now} now.")
     print(f"{_numbers(cost.runs for cost in costs)} runs show how far an output moves, without a reference", end=" ")
     print(f"{_numbers(cost.own_runs for cost in costs)}.")
@@ -64,12 +65,13 @@ def _measure_large(name: str) -> Cost:
 
 
 def _cells(costs: Sequence[Cost]) -> str:
-    """Return the multiples before and now."""
+    """Return two table cells: all runs as a multiple of one run, by the rule before and now."""
     before, now = [cost.before / cost.run for cost in costs], [cost.now / cost.run for cost in costs]
     return f"{_multiples(before)} | {_multiples(now)}"
 
 
 def _numbers(values: Iterable[int]) -> str:
+    """List the distinct numbers."""
     return ", ".join(map(str, sorted(set(values))))
 
 

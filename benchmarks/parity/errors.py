@@ -1,4 +1,4 @@
-"""Put errors into right outputs: as many and as large as the curve asks for."""
+"""Put errors into right outputs, in several sizes and in several shares of the elements."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,13 +12,14 @@ from accelbench_runner.judge.arithmetic import is_float, round_array
 SIZES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Relative sizes of errors."""
 REACHES = ("one", "1 %", "all")
+"""How many elements are wrong."""
 OFF_BY_ONE = 1.0
-"""Size of an error in an integer; a boolean is the other one."""
+"""Size of an error in an integer; a wrong boolean is inverted."""
 
 
 @dataclass(frozen=True)
 class Injected:
-    """Hold an output with an error of a relative size in a number of its elements."""
+    """Hold an output with errors of a relative size in some of its elements."""
 
     size: float
     reach: str

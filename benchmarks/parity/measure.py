@@ -27,8 +27,9 @@ from benchmarks.parity.after import (
 from benchmarks.parity.errors import inject
 from benchmarks.parity.program import FORMS, Program, run_form, run_jax
 
-T = TypeVar("T")
+Returned = TypeVar("Returned")
 TIMED_RUNS = 3
+"""Calls of a function, of which the fastest counts."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Row:
         output: The output.
         before: True if the rule of commit 1e6de44 refuses it.
         now: What the checks say now.
-        own: The same if the workload has no reference, so that the baseline's own program replaces it.
+        own: What the checks say if the workload has no reference, so that the baseline's own program replaces it.
     """
 
     output: Output
@@ -77,7 +78,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Cost:
-    """Hold the seconds of a processor that a reference takes, for one run and for all: before, now, and without one.
+    """Hold the processor seconds of a reference: of one run, and of all runs by each rule.
 
     Attributes:
         program: Name of the program.
@@ -86,10 +87,10 @@ class Cost:
         run: One run of the reference.
         before: All runs by the rule of commit 1e6de44.
         now: All runs now.
-        runs: How many of them show how far an output moves; fewer if one takes longer than a second.
+        runs: Number of runs from which the tolerance is computed; fewer if one takes longer than a second.
         own_run: One run of a baseline's own program, which replaces a missing reference.
         own: All its runs now.
-        own_runs: Like `runs`.
+        own_runs: Like `runs`, for the baseline's own program.
     """
 
     program: str
@@ -108,7 +109,7 @@ class Judges:
     """Judge the outputs of a program on the same inputs in one precision, by each rule."""
 
     def __init__(self, program: Program, inputs: NamedArrays, precision: Precision, seed: int) -> None:
-        """Run the references."""
+        """Run the references on these inputs, and measure what they cost."""
         rounded = {name: round_array(array, precision) for name, array in inputs.items()}
         own_limit = run_torch_in_float64(program.torch, inputs).limit
         self._now = Judge(numpy_program(program), inputs, precision, limit_of_reference(program, inputs))
@@ -130,10 +131,10 @@ class Judges:
         )
 
     def judge_all(self, outputs: Sequence[tuple[Output, Array]], in_float64: Float64Run) -> list[Row]:
-        """Judge outputs of one program.
+        """Judge outputs of one program by each rule.
 
         Args:
-            outputs: The outputs, and what they are.
+            outputs: Description and value of each output.
             in_float64: The program's run in float64.
         """
         formula, own_formula = self._now.read_formula(in_float64.output), self._own.read_formula(in_float64.output)
@@ -155,19 +156,19 @@ def measure(program: Program, precision: Precision, seed: int) -> tuple[list[Row
     rng = np.random.default_rng([seed, zlib.crc32(program.name.encode())])
     judges = Judges(program, inputs, precision, seed)
     describe = partial(Output, program.name, program.less_exact, precision, seed)
-    rows, right = [], {}
+    rows, right_outputs = [], {}
     for form in FORMS:
-        right[form] = run_form(program, form, rounded, precision)
-        outputs = [(describe("right", form), right[form])]
+        right_outputs[form] = run_form(program, form, rounded, precision)
+        outputs = [(describe("right", form), right_outputs[form])]
         outputs += [
             (describe("injected", form, wrong.reach, wrong.size), wrong.output)
-            for wrong in inject(right[form], precision, rng)
+            for wrong in inject(right_outputs[form], precision, rng)
         ]
         run = run_jax_in_float64(program.jax, inputs) if form == "jax" else run_torch_in_float64(program.torch, inputs)
         rows += judges.judge_all(outputs, run)
     for fault in program.faults:
         value = run_jax(fault.run, rounded, precision)
-        unchanged = bool(np.array_equal(value, right["jax"]))
+        unchanged = bool(np.array_equal(value, right_outputs["jax"]))
         output = describe("written", fault.name, fault.reach, unchanged=unchanged)
         rows += judges.judge_all([(output, value)], run_jax_in_float64(fault.run, inputs))
     return rows, judges.cost
@@ -192,7 +193,8 @@ def from_record(record: dict[str, Any]) -> tuple[list[Row], Cost]:
     return rows, Cost(**record["cost"])
 
 
-def _timed(function: Callable[[], T]) -> tuple[T, float]:
+def _timed(function: Callable[[], Returned]) -> tuple[Returned, float]:
+    """Call the function, and return its result and the processor seconds that it took."""
     began = time.process_time()
     result = function()
     return result, time.process_time() - began

@@ -23,6 +23,7 @@ DESCRIPTION = (
     "1 % and in all; the table has the numbers."
 )
 LEFT, TOP, GAP, BOTTOM, LEGEND, PANEL = 44, 26, 14, 24, 30, 150
+"""Margins, distances and heights in pixels."""
 REACH_TITLES = {"one": "in one element", "1 %": "in 1 % of the elements", "all": "in all elements"}
 
 
@@ -33,7 +34,7 @@ def write(rows: Sequence[Row]) -> None:
 
 
 def _draw(rows: Sequence[Row], width: int) -> "Figure":
-    """Draw a panel for each type and reach."""
+    """Draw a panel for each type and each share of wrong elements."""
     height = LEGEND + len(PRECISIONS) * (TOP + PANEL + BOTTOM)
     drawing = figure(width, height)
     panel_width = (width - LEFT - GAP * len(REACHES)) / len(REACHES)
@@ -42,8 +43,8 @@ def _draw(rows: Sequence[Row], width: int) -> "Figure":
             left = LEFT + column * (panel_width + GAP)
             top = LEGEND + line * (TOP + PANEL + BOTTOM) + TOP
             axes = place(drawing, left=left, top=top, right=width - left - panel_width, bottom=height - top - PANEL)
-            here = [row for row in rows if row.output.precision == precision and row.output.reach == reach]
-            _draw_panel(axes, here)
+            panel_rows = [row for row in rows if row.output.precision == precision and row.output.reach == reach]
+            _draw_panel(axes, panel_rows)
             axes.set_title(f"{precision}, {REACH_TITLES[reach]}", fontsize=11, color=Ink.TEXT.value, loc="left")
             if column:
                 axes.set_yticklabels([])
@@ -53,7 +54,7 @@ def _draw(rows: Sequence[Row], width: int) -> "Figure":
 
 
 def _draw_panel(axes: "Axes", rows: Sequence[Row]) -> None:
-    """Draw the share of missed errors by each rule."""
+    """Draw the share of missed errors by their size, in a line for each rule."""
     axes.set_xscale("log")
     axes.set_xlim(max(SIZES) * 1.5, min(SIZES) / 1.5)
     axes.set_ylim(-0.03, 1.03)
@@ -64,18 +65,19 @@ def _draw_panel(axes: "Axes", rows: Sequence[Row]) -> None:
     for (name, misses), ink, dashes in zip(RULES.items(), INKS, DASHES, strict=True):
         points: list[tuple[float, Share]] = []
         for size in SIZES:
-            found = share([row for row in rows if row.output.size == size], misses)
-            if found is not None:
-                points.append((size, found))
+            missed_share = share([row for row in rows if row.output.size == size], misses)
+            if missed_share is not None:
+                points.append((size, missed_share))
         sizes = [size for size, _ in points]
         axes.plot(
             sizes,
-            [found.median for _, found in points],
+            [missed_share.median for _, missed_share in points],
             color=ink.value,
             linestyle=dashes,
             marker="o",
             markersize=3,
             label=name,
         )
-        lows, highs = [found.low for _, found in points], [found.high for _, found in points]
+        lows = [missed_share.low for _, missed_share in points]
+        highs = [missed_share.high for _, missed_share in points]
         axes.fill_between(sizes, lows, highs, color=ink.value, alpha=0.2, linewidth=0)

@@ -29,6 +29,7 @@ TORCH_TYPES = {
     "float16": torch.float16,
 }
 _compiled: dict[tuple[Function, Precision], Any] = {}
+"""Jitted functions, so that each is compiled once for a precision."""
 
 
 @dataclass(frozen=True)

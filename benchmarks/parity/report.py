@@ -19,7 +19,7 @@ MANY_OUTPUTS = 20
 
 
 def write(rows: Sequence[Row], costs: Sequence[Cost], seconds: float) -> None:
-    """Print the report."""
+    """Print the report as Markdown; `seconds` is the processor time that measuring took."""
     seeds = sorted({row.output.seed for row in rows})
     faults = sum(len(program.faults) for program in PROGRAMS)
     less_exact = sum(program.less_exact for program in PROGRAMS)
@@ -53,8 +53,8 @@ def _write_right(rows: Sequence[Row]) -> None:
             here = [row for row in right if (row.output.precision, row.output.less_exact) == (precision, less_exact)]
             if here:
                 cells = [
-                    _count(here, happens)
-                    for happens in (
+                    _count(here, has_property)
+                    for has_property in (
                         lambda row: row.before,
                         shares.is_refused_now,
                         shares.is_untested_now,
@@ -72,40 +72,42 @@ def _write_right(rows: Sequence[Row]) -> None:
     print("Refused before: " + _names(row for row in right if row.before) + ".\n")
 
 
-def _count(rows: Sequence[Row], happens: Predicate) -> str:
-    """Return how many rows have a property, and their range over seeds."""
+def _count(rows: Sequence[Row], has_property: Predicate) -> str:
+    """Return how many rows have a property, and the range of that number over seeds."""
     by_seed: dict[int, int] = defaultdict(int)
     for row in rows:
-        by_seed[row.output.seed] += happens(row)
+        by_seed[row.output.seed] += has_property(row)
     low, high = min(by_seed.values()), max(by_seed.values())
     return f"{sum(by_seed.values())}" + (f" ({low} to {high} a seed)" if low < high else "")
 
 
-def _write_list(title: str, rows: Sequence[Row], happens: Predicate, detail: Callable[[Row], str]) -> None:
-    """Print each program that something happens to, with the reading of one seed."""
+def _write_list(title: str, rows: Sequence[Row], has_property: Predicate, detail: Callable[[Row], str]) -> None:
+    """Print each program with a row that has the property, with the reading of one such row."""
     grouped: dict[tuple[str, Precision, str], list[Row]] = defaultdict(list)
-    for row in filter(happens, rows):
+    for row in filter(has_property, rows):
         grouped[row.output.program, row.output.precision, row.output.name].append(row)
     if not grouped:
         print(f"{title}: nothing.\n")
         return
     print(f"{title}:\n")
     print("| program | type | framework | seeds | reading of one |\n|---|---|---|---|---|")
-    for (program, precision, form), found in grouped.items():
-        print(f"| {program} | {precision} | {form} | {len(found)} | {detail(found[0])} |")
+    for (program, precision, form), group in grouped.items():
+        print(f"| {program} | {precision} | {form} | {len(group)} | {detail(group[0])} |")
     print()
 
 
 def _names(rows: Iterable[Row]) -> str:
-    """List programs and the types in which something happens to them."""
+    """List the programs of the rows, with the types in which they occur."""
     precisions: dict[str, set[Precision]] = defaultdict(set)
     for row in rows:
         precisions[row.output.program].add(row.output.precision)
     if not precisions:
         return "nothing"
-    return "; ".join(
-        f"{name} ({', '.join(each for each in PRECISIONS if each in found)})" for name, found in precisions.items()
-    )
+    texts = []
+    for name, program_precisions in precisions.items():
+        in_order = [precision for precision in PRECISIONS if precision in program_precisions]
+        texts.append(f"{name} ({', '.join(in_order)})")
+    return "; ".join(texts)
 
 
 def _write_injected(rows: Sequence[Row]) -> None:
@@ -144,13 +146,14 @@ def _write_injected(rows: Sequence[Row]) -> None:
 
 
 def _key(row: Row) -> tuple[str, Precision, int, str]:
-    """Return what identifies the right output that errors are put into."""
+    """Return a key for the right output that a row is about or that was changed by errors."""
     return row.output.program, row.output.precision, row.output.seed, row.output.name
 
 
-def _share(rows: Sequence[Row], happens: Predicate) -> str:
-    found = share(rows, happens)
-    return str(found) if found and found.count >= MANY_OUTPUTS else NOTHING
+def _share(rows: Sequence[Row], has_property: Predicate) -> str:
+    """Return the share of rows with a property as a table cell; `NOTHING` with too few rows."""
+    row_share = share(rows, has_property)
+    return str(row_share) if row_share and row_share.count >= MANY_OUTPUTS else NOTHING
 
 
 def _write_summary(rows: Sequence[Row]) -> None:
@@ -165,8 +168,8 @@ def _write_summary(rows: Sequence[Row]) -> None:
     for precision in PRECISIONS:
         here = [row for row in _written(rows) if row.output.precision == precision]
         cells = [
-            _share(here, happens)
-            for happens in (
+            _share(here, has_property)
+            for has_property in (
                 shares.passes_before,
                 shares.passes_now,
                 shares.passes_all_now,
@@ -180,11 +183,12 @@ def _write_summary(rows: Sequence[Row]) -> None:
 
 
 def _written(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of wrong programs whose output differs from the right one."""
     return [row for row in rows if row.output.kind == "written" and not row.output.unchanged]
 
 
 def _write_faults(rows: Sequence[Row]) -> None:
-    """Print what each fault was found by."""
+    """Print for each fault how many of its outputs pass by each rule."""
     grouped: dict[tuple[str, str], dict[Precision, list[Row]]] = defaultdict(lambda: defaultdict(list))
     reaches = {}
     for row in rows:
@@ -197,8 +201,8 @@ def _write_faults(rows: Sequence[Row]) -> None:
                 grouped[key][row.output.precision] += []
     print("Each fault: how many of its outputs pass before, by `parity` now, and by both checks now, of how many.\n")
     print(f"| program | fault | wrong outputs | {' | '.join(PRECISIONS)} |\n|---|---|---|---|---|---|")
-    for key, found in grouped.items():
-        cells = [_passes(found[precision]) for precision in PRECISIONS]
+    for key, rows_by_precision in grouped.items():
+        cells = [_passes(rows_by_precision[precision]) for precision in PRECISIONS]
         print(f"| {' | '.join(key)} | {reaches[key]} | {' | '.join(cells)} |")
     print()
 

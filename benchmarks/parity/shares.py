@@ -1,4 +1,4 @@
-"""Count outcomes by seed."""
+"""Compute shares of outputs that have a property, with their range over seeds."""
 
 import statistics
 from collections import defaultdict
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.parity.measure import Row
 
 Predicate = Callable[[Row], bool]
+"""Property of an output, such as that it passes."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,14 @@ class Share:
         return f"{100 * self.median:.0f} ({100 * self.low:.0f} to {100 * self.high:.0f})"
 
 
-def share(rows: Iterable[Row], happens: Predicate) -> Share | None:
-    """Return the share of rows for which something happens; None without rows."""
+def share(rows: Iterable[Row], has_property: Predicate) -> Share | None:
+    """Return the share of rows with a property; None without rows."""
     by_seed: dict[int, list[bool]] = defaultdict(list)
     for row in rows:
-        by_seed[row.output.seed].append(happens(row))
+        by_seed[row.output.seed].append(has_property(row))
     if not by_seed:
         return None
-    shares = [statistics.mean(each) for each in by_seed.values()]
+    shares = [statistics.mean(outcomes) for outcomes in by_seed.values()]
     return Share(statistics.median(shares), min(shares), max(shares), sum(map(len, by_seed.values())))
 
 
@@ -58,7 +59,7 @@ def passes_own(row: Row) -> bool:
 
 
 def passes_all_own(row: Row) -> bool:
-    """Return True if `formula` does not fail either."""
+    """Return True if, with the baseline's own program as reference, `parity` passes and `formula` does not fail."""
     return row.own.parity == "passed" and row.own.formula != "failed"
 
 
@@ -78,5 +79,5 @@ def is_untested_now(row: Row) -> bool:
 
 
 def is_untested_own(row: Row) -> bool:
-    """Return the same for a baseline's own program."""
+    """Return True if, with the baseline's own program as reference, no check fails and parity cannot compare."""
     return row.own.parity == "untested" and row.own.formula != "failed"

@@ -1,4 +1,4 @@
-"""Programs whose outputs are chosen: indices, integers, booleans and largest numbers."""
+"""Define programs whose outputs depend on comparisons: indices, integers, booleans and largest numbers."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Recurrences of many steps: differential equations, filters and averages over time."""
+"""Define programs with recurrences of many steps: differential equations, filters and averages over time."""
 
 import jax
 import jax.numpy as jnp
@@ -43,11 +43,13 @@ def _average_torch(x):
 
 
 def _lorenz(library, state):
+    """Return the time derivative of the Lorenz system."""
     x, y, z = state
     return library.stack([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
 
 
 def _runge_kutta(slope, state, step):
+    """Return the state after a step of the fourth-order Runge-Kutta method."""
     first = slope(state)
     second = slope(state + step / 2 * first)
     third = slope(state + step / 2 * second)
@@ -74,11 +76,13 @@ def _lorenz_torch(state):
 
 
 def _forced(library, state, time):
+    """Return the time derivative of a forced oscillator's position and velocity."""
     position, velocity = state
     return library.stack([velocity, library.cos(2 * time) - position])
 
 
 def _forced_steps(library, state, time, last=1.0):
+    """Integrate the oscillator by Runge-Kutta; with `last` other than 1, the fourth slope is at a wrong time."""
     for _ in range(FORCED_STEPS):
         first = _forced(library, state, time)
         second = _forced(library, state + FORCED_STEP / 2 * first, time + FORCED_STEP / 2)
@@ -186,7 +190,7 @@ def _bodies_torch(p, v):
     return p
 
 
-def _wave_numpy(x):
+def _weighted_average_numpy(x):
     coefficients = np.arange(1, 9) / 36
     total = 0 * x[7:]
     for lag in range(8):
@@ -194,11 +198,11 @@ def _wave_numpy(x):
     return total
 
 
-def _wave_jax(x):
+def _weighted_average_jax(x):
     return jnp.convolve(x, jnp.arange(1, 9).astype(x.dtype) / 36, "valid")
 
 
-def _wave_torch(x):
+def _weighted_average_torch(x):
     weights = torch.arange(8, 0, -1).to(x.dtype) / 36
     return functional.conv1d(x[None, None], weights[None, None])[0, 0]
 
@@ -219,10 +223,10 @@ PROGRAMS = (
     Program(
         "weighted average of 8",
         {"x": normal(5_000)},
-        _wave_numpy,
-        _wave_jax,
-        _wave_torch,
-        (Fault("weights reversed", "all", lambda x: _wave_jax(x[::-1])[::-1]),),
+        _weighted_average_numpy,
+        _weighted_average_jax,
+        _weighted_average_torch,
+        (Fault("weights reversed", "all", lambda x: _weighted_average_jax(x[::-1])[::-1]),),
     ),
     Program(
         "Runge-Kutta, 12 steps",

@@ -1,4 +1,4 @@
-"""Functions of single numbers: heavy tails, cancellation, kinks and steps."""
+"""Define programs that compute single numbers: with heavy tails, cancellation, kinks and steps."""
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,13 @@ from torch.nn import functional
 from benchmarks.parity.program import FLOAT32, WITHOUT_FLOAT16, Fault, Program, normal, uniform
 
 KNOTS = 64
+"""Number of points of the table that is interpolated."""
 STEP = 0.125
+"""Grid to which numbers are rounded."""
 RARE = -9.3
+"""About 1 % of the inputs of `exp` are smaller."""
 LAST_CHANGE = 1e-4
+"""Change at which the iteration of the cube root stops."""
 
 
 def _lerp_numpy(x, table):

@@ -1,4 +1,4 @@
-"""Products, solvers, factorisations, transforms, convolutions and distances."""
+"""Define programs of linear algebra: products, solvers, factorisations, transforms, convolutions and distances."""
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ from torch.nn import functional
 from benchmarks.parity.program import FLOAT32, Fault, Program, normal, uniform
 
 CHAIN = 20
+"""Number of products in a chain."""
 
 
 def _chain_numpy(x, w):
@@ -38,7 +39,7 @@ def _product_in_bfloat16(x, w):
 
 
 def _product_for_low_precision(x, w):
-    """Drop the last term, but not in float64: a kernel that exists for low precision alone."""
+    """Drop the last term except in float64, as a faulty kernel that exists only for low precision."""
     return x @ w if x.dtype == jnp.float64 else _product_without_last(x, w)
 
 

@@ -1,4 +1,4 @@
-"""Layers, losses and steps of training."""
+"""Define programs of neural networks: layers, losses and steps of training."""
 
 import jax
 import jax.numpy as jnp

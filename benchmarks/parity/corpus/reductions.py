@@ -1,4 +1,4 @@
-"""Sums of many terms: means, variances, running sums, segments and windows."""
+"""Define programs with sums of many terms: means, variances, running sums, segments and windows."""
 
 import jax
 import jax.numpy as jnp
