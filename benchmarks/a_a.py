@@ -18,14 +18,14 @@ USES = ("jax/jit", "pytorch/eager")
 SIZE = {"size": 64, "length": 10}
 RULE = {"rounds_min": 5, "rounds_max": 8, "target_relative_error": "0.02", "time_limit_seconds": 110}
 PROMISED = 0.05
-"""Highest share of `faster` and `slower` together."""
+"""Maximum share of `faster` and `slower` verdicts together, of a variant against itself."""
 
 
 def measure(seed: int) -> dict[str, object]:
-    """Measure one case."""
+    """Measure a variant against itself in one case, and return the record of the comparison."""
     use = USES[seed % len(USES)]
-    ran = run(make_case("matmul-chain", dict(SIZE), {"one": use, "other": use}, seed=seed, **RULE))
-    (comparison,) = ran.result.comparisons
+    measured = run(make_case("matmul-chain", dict(SIZE), {"one": use, "other": use}, seed=seed, **RULE))
+    (comparison,) = measured.result.comparisons
     return {
         "seed": seed,
         "use": use,
@@ -34,17 +34,17 @@ def measure(seed: int) -> dict[str, object]:
         "speedup": comparison.speedup,
         "lower": comparison.lower,
         "upper": comparison.upper,
-        "rounds": ran.result.rounds,
-        "quarantined": len(ran.result.quarantined),
-        "seconds": ran.wall_seconds,
+        "rounds": measured.result.rounds,
+        "quarantined": len(measured.result.quarantined),
+        "seconds": measured.wall_seconds,
     }
 
 
-def main(runs: int, kept: RecordFile) -> None:
+def main(runs: int, record_file: RecordFile) -> None:
     """Print the report as Markdown."""
-    for seed in range(len(kept.records), runs):
-        kept.add(measure(seed))
-    records = kept.records
+    for seed in range(len(record_file.records), runs):
+        record_file.add(measure(seed))
+    records = record_file.records
     wrong = [record for record in records if record["verdict"] in {"faster", "slower"}]
     judged = [record for record in records if record["speedup"] is not None and record["lower"] is not None]
     missed = [record for record in judged if not float(record["lower"]) <= 1 <= float(record["upper"])]
@@ -67,13 +67,14 @@ def main(runs: int, kept: RecordFile) -> None:
     print("| variant | cases | median of abs(speedup - 1) | largest | rounds, median | quarantined rounds |")
     print("|---|---|---|---|---|---|")
     for use in USES:
-        mine = [record for record in judged if record["use"] == use]
-        if mine:
-            off = [abs(float(record["speedup"]) - 1) for record in mine]
-            rounds = statistics.median(record["rounds"] for record in mine)
-            quarantined = sum(record["quarantined"] for record in mine)
+        of_use = [record for record in judged if record["use"] == use]
+        if of_use:
+            errors = [abs(float(record["speedup"]) - 1) for record in of_use]
+            rounds = statistics.median(record["rounds"] for record in of_use)
+            quarantined = sum(record["quarantined"] for record in of_use)
             print(
-                f"| {use} | {len(mine)} | {statistics.median(off):.2%} | {max(off):.2%} | {rounds:g} | {quarantined} |"
+                f"| {use} | {len(of_use)} | {statistics.median(errors):.2%} | {max(errors):.2%} | {rounds:g} "
+                f"| {quarantined} |"
             )
 
 

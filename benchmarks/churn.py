@@ -15,7 +15,8 @@ from random import Random
 from operator_world.churn import churn, fates, faults, of_a_cluster
 from operator_world.world import simulated
 
-SHOWN = ("keys", "known", "versions", "due", "heap", "memories", "Job", "Pod", "BenchmarkResult")
+SHOWN_COUNTS = ("keys", "known", "versions", "due", "heap", "memories", "Job", "Pod", "BenchmarkResult")
+"""Numbers of objects that an operator holds, which the table shows by name."""
 
 
 def main() -> None:
@@ -24,24 +25,24 @@ def main() -> None:
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--replicas", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    random = Random(asked.seed)  # noqa: S311 - a day that can be had again
+    random = Random(options.seed)  # noqa: S311 - a day that can be simulated again
     began = time.process_time()
     tracemalloc.start()
-    print("| hour | runs made | finished | there | results | KiB held | KiB allocated |", " | ".join(SHOWN), "|")
-    print("|---" * (7 + len(SHOWN)) + "|")
+    print("| hour | runs made | finished | there | results | KiB held | KiB allocated |", " | ".join(SHOWN_COUNTS), "|")
+    print("|---" * (7 + len(SHOWN_COUNTS)) + "|")
     with simulated(
-        seed=asked.seed,
-        replicas=asked.replicas,
+        seed=options.seed,
+        replicas=options.replicas,
         faults=faults(random, 0.01),
         fates=fates(random),
         settings=of_a_cluster(),
     ) as world:
-        for hour in churn(world, asked.hours):
-            kilobytes = " + ".join(f"{each:.0f}" for each in hour.kilobytes)
+        for hour in churn(world, options.hours):
+            kilobytes = " + ".join(f"{size:.0f}" for size in hour.kilobytes)
             numbers = (hour.number, hour.made, hour.finished, hour.runs, hour.results, kilobytes, f"{hour.traced:.0f}")
-            counts = (" + ".join(str(each[name]) for each in hour.held) for name in SHOWN)
+            counts = (" + ".join(str(replica[name]) for replica in hour.held) for name in SHOWN_COUNTS)
             print("|", " | ".join(map(str, (*numbers, *counts))), "|", flush=True)
         world.heal()
         world.finish()

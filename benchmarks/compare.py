@@ -22,15 +22,18 @@ from accelbench.stats.interval import welch_interval
 Floats = NDArray[np.float64]
 MARGIN = math.log1p(0.02)
 MOODS = (0.0, 0.005, 0.01, 0.02)
+"""Standard deviations of the logarithm of a run's mood: the factor that all launches of a run share."""
 SERIES = (2, 5, 10, 20)
+"""Numbers of results in a series."""
 
 
 def run(
     experiments: int, sigma: float, mood: float, rng: Generator, *, relative: bool = False
 ) -> tuple[Floats, Floats, NDArray[np.intp]]:
-    """Return mean, variance and number of the variant's launches, in log-seconds: (experiments,) each.
+    """Return the mean, variance and number of the variant's log-seconds in simulated runs: (experiments,) each.
 
-    `relative`: in seconds over the baseline's, round by round, where the run's factor cancels.
+    `sigma` is the noise of a launch, and `mood` that of the factor which all launches of a run share. If `relative`,
+    the log-seconds are relative to the baseline's of the same round, so that the factor cancels.
     """
     noise = rng.normal(scale=sigma, size=(experiments, DEFAULT.rounds_max, 2))
     rounds = stop(noise[..., 0] - noise[..., 1], DEFAULT).rounds
@@ -42,15 +45,15 @@ def run(
 
 
 def welch(means: Floats, variances: Floats, counts: NDArray[np.intp], alpha: float) -> tuple[Floats, Floats]:
-    """Return estimates and half-widths; the last axis has the two sides."""
-    parts = variances / counts
-    squares = parts.sum(axis=-1)
-    degrees = squares**2 / (parts**2 / (counts - 1)).sum(axis=-1)
-    return means[..., 0] - means[..., 1], stdtrit(degrees, 1 - alpha / 2) * np.sqrt(squares)
+    """Return the estimates and half-widths of Welch's intervals; the last axis of the arguments has the two runs."""
+    variances_of_means = variances / counts
+    variance = variances_of_means.sum(axis=-1)
+    degrees = variance**2 / (variances_of_means**2 / (counts - 1)).sum(axis=-1)
+    return means[..., 0] - means[..., 1], stdtrit(degrees, 1 - alpha / 2) * np.sqrt(variance)
 
 
 def check_against_the_product(rng: Generator) -> None:
-    """Check that the vectorised interval is the product's."""
+    """Check that the vectorised interval equals that of `accelbench.stats.interval`."""
     for count in (5, 8, 20):
         sides = rng.normal(scale=0.01, size=(2, count))
         expected = welch_interval(sides[0].tolist(), sides[1].tolist(), 0.02)
@@ -61,9 +64,10 @@ def check_against_the_product(rng: Generator) -> None:
 
 
 def line(name: str, estimates: list[Floats], half_widths: list[Floats]) -> float:
-    """Print the worst coverage and the worst share of false verdicts at a true ratio of 1; return the coverage."""
-    covered = min(float((np.abs(e) <= h).mean()) for e, h in zip(estimates, half_widths, strict=True))
-    wrong = max(float((np.abs(e) - h > MARGIN).mean()) for e, h in zip(estimates, half_widths, strict=True))
+    """Print the worst coverage and the worst share of false verdicts; return the coverage's 99 % lower bound."""
+    pairs = list(zip(map(np.abs, estimates), half_widths, strict=True))
+    covered = min(float((error <= half_width).mean()) for error, half_width in pairs)
+    wrong = max(float((error - half_width > MARGIN).mean()) for error, half_width in pairs)
     bound = lower_bound(covered, len(estimates[0]))
     width = float(np.median(np.concatenate(half_widths)))
     print(f"| {name} | {100 * covered:.1f} | {100 * bound:.1f} | {100 * wrong:.1f} | {100 * width:.2g} % |", flush=True)
@@ -71,7 +75,7 @@ def line(name: str, estimates: list[Floats], half_widths: list[Floats]) -> float
 
 
 def single_runs(experiments: int, mood: float, rng: Generator, *, relative: bool = False) -> float:
-    """Compare two runs, launch against launch, at the alpha that early looks leave."""
+    """Compare two runs by their launches, at the alpha that corrects for testing after each round."""
     estimates, half_widths = [], []
     for sigma in SIGMAS:
         sides = [run(experiments, sigma, mood, rng, relative=relative) for _ in range(2)]
@@ -84,7 +88,7 @@ def single_runs(experiments: int, mood: float, rng: Generator, *, relative: bool
 
 
 def series(experiments: int, mood: float, results: int, rng: Generator) -> float:
-    """Compare two series of equally many results, result against result."""
+    """Compare two series of equally many results by the means of the results."""
     estimates, half_widths = [], []
     for sigma in SIGMAS[::3]:
         sides = [np.stack([run(experiments, sigma, mood, rng)[0] for _ in range(results)]) for _ in range(2)]

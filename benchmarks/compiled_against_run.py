@@ -54,18 +54,18 @@ WHY = """## What else was found
 
 @dataclass(frozen=True)
 class Program:
-    """Name one variant of a workload; `trains`: as a step of training."""
+    """Name one variant of a workload; if `trains`, it is a step of training."""
 
     workload: str
     use: str
     parameters: dict[str, Any]
     small: dict[str, Any]
-    """Parameters that make the program tiny."""
+    """Parameters with which the program holds hardly any numbers."""
     trains: bool = False
 
     def __str__(self) -> str:
-        chosen = ", ".join(f"{name} {value}" for name, value in self.parameters.items())
-        return f"{self.workload} {self.use} ({chosen}){', trains' if self.trains else ''}"
+        parameters = ", ".join(f"{name} {value}" for name, value in self.parameters.items())
+        return f"{self.workload} {self.use} ({parameters}){', trains' if self.trains else ''}"
 
 
 LM = {"batch": 64, "activations": "recomputed"}
@@ -97,8 +97,9 @@ def main() -> None:
     rows: list[tuple[Program, here.Both]] = []
     for program in PROGRAMS:
         with tempfile.TemporaryDirectory() as directory:
-            asked = program.workload, program.use, program.parameters, program.small
-            both = here.planned_and_run(Path(directory), *asked)
+            both = here.planned_and_run(
+                Path(directory), program.workload, program.use, program.parameters, program.small
+            )
         rows.append((program, both))
         print(row(program, both), flush=True)
         PAGE.write_text("\n".join([LINES, *table(rows), "", *sentences(rows)]))
@@ -110,16 +111,16 @@ def table(rows: list[tuple[Program, here.Both]]) -> Iterator[str]:
     heads = ("program", *facts, "call", "kept", "process", "peak planned", "real peak", "more")
     yield f"| {' | '.join(heads)} |"
     yield "|---|" + "---:|" * (len(heads) - 1)
-    yield from (row(*each) for each in rows)
+    yield from (row(program, both) for program, both in rows)
 
 
 def row(program: Program, both: here.Both) -> str:
-    """Format estimate and measurement where they differ: `35, 34`."""
+    """Return a program's row of the table; where estimate and measurement differ, a cell has both: `35, 34`."""
     ran = both.ran.get("executable") or {}
     cells = [
         str(program),
         *(format_pair(both.planned.get(name), ran.get(name), "B" if "Bytes" in name else "") for name in here.FACTS),
-        *(format_bytes(each) for each in (both.planned["peakBytes"], both.kept, both.process)),
+        *(format_bytes(size) for size in (both.planned["peakBytes"], both.kept, both.process)),
         figures.quantity(both.planned_peak, "B"),
         figures.quantity(both.peak, "B"),
         f"{round(100 * excess_over_plan(both)):+} %",
@@ -128,11 +129,13 @@ def row(program: Program, both: here.Both) -> str:
 
 
 def format_pair(planned: int | None, ran: int | None, unit: str) -> str:
-    """Format one number if both are equal, two if they differ, none if a run reports none."""
+    """Format one number if both are equal, or both if they differ; empty if the run reports none."""
     if ran is None:
         return ""
-    shown = [figures.quantity(each, unit) if unit and each else str(each) for each in (planned, ran)]
-    return shown[0] if planned == ran else f"**{shown[0]}, {shown[1]}**"
+    planned_text, ran_text = (
+        figures.quantity(number, unit) if unit and number else str(number) for number in (planned, ran)
+    )
+    return planned_text if planned == ran else f"**{planned_text}, {ran_text}**"
 
 
 def format_bytes(size: int) -> str:
@@ -141,19 +144,19 @@ def format_bytes(size: int) -> str:
 
 
 def excess_over_plan(both: here.Both) -> float:
-    """Return how far a run's peak is above the planned one."""
+    """Return how far a run's peak is above the planned one, as a share of the planned peak."""
     return both.peak / both.planned_peak - 1
 
 
 def sentences(rows: list[tuple[Program, here.Both]]) -> Iterator[str]:
     """Describe the outcome and the machine."""
-    told = [both for _, both in rows if both.ran.get("executable")]
-    equal = sum(all(both.planned[name] == both.ran["executable"][name] for name in here.FACTS) for both in told)
-    off = [str(program) for program, both in rows if abs(excess_over_plan(both)) > here.PEAK]
-    yield f"Kernels, aliased bytes, temporary bytes and size are equal in {equal} of {len(told)} programs of JAX."
-    yield f"The peak is within {100 * here.PEAK:.0f} % in {len(rows) - len(off)} of {len(rows)} programs."
-    if off:
-        yield f"It is further off in {figures.join_names(off)}."
+    compiled = [both for _, both in rows if both.ran.get("executable")]
+    equal = sum(all(both.planned[name] == both.ran["executable"][name] for name in here.FACTS) for both in compiled)
+    far_off = [str(program) for program, both in rows if abs(excess_over_plan(both)) > here.PEAK]
+    yield f"Kernels, aliased bytes, temporary bytes and size are equal in {equal} of {len(compiled)} programs of JAX."
+    yield f"The peak is within {100 * here.PEAK:.0f} % in {len(rows) - len(far_off)} of {len(rows)} programs."
+    if far_off:
+        yield f"It is further off in {figures.join_names(far_off)}."
     packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "torch"))
     yield f"\nMeasured with {packages} and Python {platform.python_version()}, on {platform.machine()}.\n"
     yield WHY

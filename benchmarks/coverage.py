@@ -3,9 +3,9 @@
     python benchmarks/coverage.py [EXPERIMENTS] > docs/results/coverage.md
 
 Every experiment draws the seconds of launches (`noise.py`), in the order in which the product would start them,
-computes log-speedups of rounds, looks after every round from rounds.min on, and stops when the interval is narrow
+computes log-speedups of rounds, tests the interval after every round from rounds.min on, and stops when it is narrow
 enough. Every run checks the vectorised rule against `accelbench.stats`. With large noise no experiment stops early, and
-with small noise all stop at once; looking early costs most in between, so every line is the worst over `SIGMAS`.
+with small noise all stop at once; testing early costs most in between, so every line is the worst over `SIGMAS`.
 """
 
 import math
@@ -27,26 +27,31 @@ from accelbench.stats.interval import log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 
 SPEEDUPS = (1.0, 1.01, 1.05, 2.0)
+"""True speedups."""
 SIGMAS = (0.001, 0.004, 0.006, 0.008, 0.01, 0.014, 0.02, 0.05)
+"""Standard deviations of the log-seconds of launches."""
 SECONDS = 0.01
 """Typical seconds of the baseline's launches; a ratio does not depend on them."""
 DEFAULT = StoppingRule(rounds_min=5, rounds_max=20, target=0.01, confidence=0.95)
 SETTINGS = ((2, 20), (3, 10), (3, 50), (5, 10), (5, 50), (10, 20), (10, 50))
+"""Other minimum and maximum numbers of rounds."""
 ROUNDING = 1e-12
 """Tolerance for rounding of logarithms: equal launches give an interval without width."""
 ENOUGH = 0.945
+"""Promised lower bound of the coverage, at a confidence of 95 %."""
 WIDEST = 1.3
+"""Promised maximum of `Ended.width_ratio`."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Hold where each experiment stopped: (experiments,) each."""
+    """Hold the round at which each experiment stopped, and its interval then: arrays of shape (experiments,)."""
 
     rounds: NDArray[np.intp]
     means: Floats
     half_widths: Floats
     width_ratio: float
-    """Median half-width over that of a Student t with the same rounds fixed in advance."""
+    """Median over experiments of the half-width divided by that of an interval whose rounds were fixed in advance."""
 
     def covered(self, truth: float) -> NDArray[np.bool_]:
         """Return which intervals contain the log-speedup `truth`."""
@@ -54,22 +59,23 @@ class Ended:
 
 
 def stop(log_ratios: Floats, rule: StoppingRule) -> Ended:
-    """Apply the product's rule to (experiments, rounds) log-speedups at once."""
+    """Apply the product's stopping rule to the log-speedups of all experiments at once: (experiments, rounds)."""
     counts = np.arange(1, log_ratios.shape[1] + 1)
     centre = log_ratios.mean(axis=1, keepdims=True)
     means = np.cumsum(log_ratios - centre, axis=1) / counts
     squares = np.cumsum((log_ratios - centre) ** 2, axis=1) - counts * means**2
-    from_first_look = slice(rule.rounds_min - 1, None)
-    counts, means = counts[from_first_look], means[:, from_first_look] + centre
-    errors = np.sqrt(np.maximum(squares[:, from_first_look], 0) / (counts - 1) / counts)
-    widths = stdtrit(counts - 1, 1 - rule.nominal_alpha / 2) * errors
-    enough = widths <= math.asinh(rule.target)
-    enough[:, -1] = True
-    look = enough.argmax(axis=1)
+    from_minimum = slice(rule.rounds_min - 1, None)
+    counts, means = counts[from_minimum], means[:, from_minimum] + centre
+    standard_errors = np.sqrt(np.maximum(squares[:, from_minimum], 0) / (counts - 1) / counts)
+    widths = stdtrit(counts - 1, 1 - rule.nominal_alpha / 2) * standard_errors
+    narrow_enough = widths <= math.asinh(rule.target)
+    narrow_enough[:, -1] = True  # after the last round every experiment stops
+    stop_index = narrow_enough.argmax(axis=1)
     rows = np.arange(len(log_ratios))
-    fixed = np.median(stdtrit(counts - 1, 1 - rule.alpha / 2) * errors, axis=0)
-    ratios = widths[rows, look] / np.maximum(fixed[look], 1e-300)
-    return Ended(counts[look], means[rows, look], widths[rows, look], float(np.median(ratios)))
+    # Half-widths if the number of rounds had been fixed in advance, by number of rounds.
+    fixed = np.median(stdtrit(counts - 1, 1 - rule.alpha / 2) * standard_errors, axis=0)
+    ratios = widths[rows, stop_index] / np.maximum(fixed[stop_index], 1e-300)
+    return Ended(counts[stop_index], means[rows, stop_index], widths[rows, stop_index], float(np.median(ratios)))
 
 
 def simulate(model: Model, speedup: float, sigma: float, orders: Orders, rng: Generator) -> Floats:
@@ -78,7 +84,7 @@ def simulate(model: Model, speedup: float, sigma: float, orders: Orders, rng: Ge
 
 
 def speedups(seconds: Floats) -> Floats:
-    """Draw log-speedups, (experiments, rounds)."""
+    """Return the log-speedups of each round, (experiments, rounds), from the seconds of both launches."""
     return np.asarray(np.log(seconds[..., 0]) - np.log(seconds[..., 1]))
 
 
@@ -89,8 +95,8 @@ def lower_bound(share: float, experiments: int) -> float:
 
 
 def check_against_the_product(orders: Orders, rng: Generator) -> None:
-    """Check that the vectorised rule stops where the judge would, with its interval."""
-    drawn = orders.drawn(rng, 60, DEFAULT.rounds_max)
+    """Check that the vectorised rule stops after as many rounds as the product's, with the same interval."""
+    drawn = orders.draw(rng, 60, DEFAULT.rounds_max)
     for sigma in (0.001, 0.01, 0.05):
         seconds = simulate(normal, 1.05, sigma, drawn, rng)
         ended = stop(speedups(seconds), DEFAULT)
@@ -107,81 +113,85 @@ def check_against_the_product(orders: Orders, rng: Generator) -> None:
 
 
 def promises(models: dict[str, Model], orders: Orders, experiments: int, rng: Generator) -> Iterator[bool]:
-    """Print a line for each model; return whether all promises hold."""
+    """Print a line for each model of noise, and yield whether it keeps all promises."""
     print("| launches | " + " | ".join(f"{speedup:g}" for speedup in SPEEDUPS) + " | lower bound | width | at 1 |")
     print("|---|" + "---|" * (len(SPEEDUPS) + 3))
     for name, model in models.items():
         coverage = dict.fromkeys(SPEEDUPS, 1.0)
-        width = false = 0.0
+        width = false_verdicts = 0.0
         for speedup in SPEEDUPS:
             for sigma in SIGMAS:
-                drawn = orders.drawn(rng, experiments, DEFAULT.rounds_max)
+                drawn = orders.draw(rng, experiments, DEFAULT.rounds_max)
                 ended = stop(speedups(simulate(model, speedup, sigma, drawn, rng)), DEFAULT)
                 covered = float(ended.covered(math.log(speedup)).mean())
                 coverage[speedup] = min(coverage[speedup], covered)
                 width = max(width, ended.width_ratio)
                 if speedup == 1.0:
-                    false = max(false, float((~ended.covered(0.0)).mean()))
+                    false_verdicts = max(false_verdicts, float((~ended.covered(0.0)).mean()))
         bound = lower_bound(min(coverage.values()), experiments)
         cells = [f"{100 * share:.1f}" for share in coverage.values()]
-        print(f"| {name} | {' | '.join(cells)} | {100 * bound:.1f} | {width:.2f} | {100 * false:.1f} |", flush=True)
-        yield bound >= ENOUGH and width <= WIDEST and false <= 1 - DEFAULT.confidence
+        print(
+            f"| {name} | {' | '.join(cells)} | {100 * bound:.1f} | {width:.2f} | {100 * false_verdicts:.1f} |",
+            flush=True,
+        )
+        yield bound >= ENOUGH and width <= WIDEST and false_verdicts <= 1 - DEFAULT.confidence
 
 
 def reported_doubts(name: str, model: Model, orders: Orders, experiments: int, rng: Generator) -> None:
-    """Print for each noise how often the interval misses, and what the report then warns of."""
+    """Print how often the interval misses with this model of noise, and how often the report then warns."""
     for sigma in (0.004, 0.01):
-        drawn = orders.drawn(rng, experiments, DEFAULT.rounds_max)
+        drawn = orders.draw(rng, experiments, DEFAULT.rounds_max)
         seconds = simulate(model, 1.0, sigma, drawn, rng)
         log_ratios = speedups(seconds)
         ended = stop(log_ratios, DEFAULT)
         missed = ~ended.covered(0.0)
-        edge = math.log1p(0.02)
-        wrong = np.abs(ended.means) - ended.half_widths > edge
-        gap, refused = np.zeros(experiments, bool), np.zeros(experiments, bool)
+        log_margin = math.log1p(0.02)
+        wrong = np.abs(ended.means) - ended.half_widths > log_margin
+        has_gap, is_correlated = np.zeros(experiments, bool), np.zeros(experiments, bool)
         for index, rounds in enumerate(ended.rounds.tolist()):
             sides = seconds[index, :rounds].T.tolist()
-            gap[index] = any(find_gap(side, DEFAULT.target) for side in sides)
-            refused[index] = rounds >= MINIMUM_ROUNDS and (
-                lag_one_correlation(log_ratios[index, :rounds].tolist()) > correlation_limit(rounds)
-            )
-        told = gap | refused
-        cells = [(~missed).mean(), gap.mean(), refused.mean(), (missed & ~told).mean(), (wrong & ~told).mean()]
+            has_gap[index] = any(find_gap(side, DEFAULT.target) for side in sides)
+            correlation = lag_one_correlation(log_ratios[index, :rounds].tolist())
+            is_correlated[index] = rounds >= MINIMUM_ROUNDS and correlation > correlation_limit(rounds)
+        warned = has_gap | is_correlated
+        shares = (~missed, has_gap, is_correlated, missed & ~warned, wrong & ~warned)
+        cells = [share.mean() for share in shares]
         print(f"| {name}, {100 * sigma:g} % | " + " | ".join(f"{100 * cell:.1f}" for cell in cells) + " |", flush=True)
 
 
 def joint_coverage(comparisons: int, experiments: int, rng: Generator) -> float:
-    """Return the lowest share of runs in which every interval holds; variants share the baseline's noise."""
+    """Return the lowest share of runs in which every interval covers the truth; variants share the baseline's noise."""
     shares = []
     for target in np.geomspace(0.3, 3, 8):
         rule = StoppingRule(rounds_min=5, rounds_max=20, target=target, confidence=0.95, comparisons=comparisons)
         shared = rng.standard_normal((experiments, rule.rounds_max))
-        # All stop together; that of one comparison alone is the earliest, so this is on the unkind side.
-        held = np.ones(experiments, bool)
+        # Here each comparison stops alone. In a run all stop together, which is later, so this share is pessimistic.
+        all_covered = np.ones(experiments, bool)
         for _ in range(comparisons):
-            held &= stop(shared - rng.standard_normal(shared.shape), rule).covered(0.0)
-        shares.append(float(held.mean()))
+            all_covered &= stop(shared - rng.standard_normal(shared.shape), rule).covered(0.0)
+        shares.append(float(all_covered.mean()))
     return min(shares)
 
 
 def other_settings(experiments: int, rng: Generator) -> None:
-    """Print other numbers of rounds, confidences and comparisons, with normal noise."""
+    """Print the coverage with other numbers of rounds and other confidences, with normal noise."""
     print("| rounds | confidence | nominal alpha | without the correction | coverage |\n|---|---|---|---|---|")
-    limits = [(least, most, 0.95) for least, most in SETTINGS]
-    for least, most, confidence in [*limits, *((5, 20, each) for each in (0.8, 0.9, 0.99, 0.999))]:
+    settings = [(minimum, maximum, 0.95) for minimum, maximum in SETTINGS]
+    settings += [(5, 20, confidence) for confidence in (0.8, 0.9, 0.99, 0.999)]
+    for minimum, maximum, confidence in settings:
         coverages = []
         for target in np.geomspace(0.1, 4, 12):
-            rule = StoppingRule(rounds_min=least, rounds_max=most, target=target, confidence=confidence)
-            log_ratios = rng.standard_normal((experiments, most))
+            rule = StoppingRule(rounds_min=minimum, rounds_max=maximum, target=target, confidence=confidence)
+            log_ratios = rng.standard_normal((experiments, maximum))
             naive = float(stop(log_ratios, Naive(**vars(rule))).covered(0.0).mean())
             coverages.append((float(stop(log_ratios, rule).covered(0.0).mean()), naive))
         corrected, naive = (100 * min(shares) for shares in zip(*coverages, strict=True))
         cells = f"{100 * confidence:g} % | {rule.nominal_alpha:.2g} | {naive:.2f} | {corrected:.2f}"
-        print(f"| {least} to {most} | {cells} |", flush=True)
+        print(f"| {minimum} to {maximum} | {cells} |", flush=True)
 
 
 class Naive(StoppingRule):
-    """Look as often as one likes at the alpha of a single look, as most tools do."""
+    """Test after every round at the alpha of a single test, as most tools do."""
 
     @property
     def nominal_alpha(self) -> float:
@@ -193,7 +203,7 @@ def main(experiments: int) -> int:
     """Print the report as Markdown; return 1 if a promise does not hold."""
     began = time.process_time()
     rng = np.random.default_rng(20260101)
-    orders = Orders.of_the_product(2000, DEFAULT.rounds_max)
+    orders = Orders.of_schedule(2000, DEFAULT.rounds_max)
     check_against_the_product(orders, rng)
     print("# Coverage of the interval, simulated\n")
     print(f"`python benchmarks/coverage.py {experiments}`: {experiments} experiments a cell, each the worst of launch")

@@ -51,12 +51,14 @@ LIMIT_SECONDS = 120.0
 SETTLED_SECONDS = 0.3
 """Seconds until a load is at full speed."""
 UNSEEN_SEED = 1
+"""Seed of the inputs on which a launch checks its program."""
 LATER_ROUND = 3
 """Round number of every launch: in the first rounds, launches also probe the device, a second each."""
 CONFIDENCE = 0.95
 MATTERS = 0.01
-"""Smallest bias that counts: half of the usual equivalence margin, which is 2 %."""
+"""Smallest bias that counts: half of the usual equivalence margin."""
 MARGIN = 0.02
+"""Usual equivalence margin."""
 QUOTA_SHARE = 0.75
 QUOTA_PERIOD_MICROSECONDS = 100_000
 QUIET = "quiet"
@@ -66,12 +68,12 @@ PAIRS: dict[str, tuple[str, dict[str, Any], tuple[str, str]]] = {
     "products": ("matmul-chain", {"size": 256, "length": 20}, ("pytorch/eager", "jax/jit")),
     "elementwise": ("elementwise-fusion", {"size": 2**22}, ("pytorch/eager", "jax/jit")),
 }
-"""Workload, parameters, baseline and variant."""
+"""Workload, parameters, and (baseline, variant), by the name of the pair."""
 
 
 @contextmanager
 def loads(*options: Sequence[str]) -> Iterator[None]:
-    """Run this many load processes during the context."""
+    """Run a load process for each of these lists of options of load.py, within the `with` block."""
     with ExitStack() as stack:
         for load in options:
             process = stack.enter_context(subprocess.Popen([*LOAD, *load], stdout=subprocess.PIPE, text=True))
@@ -118,29 +120,30 @@ def quota() -> Iterator[None]:
         group.rmdir()
 
 
-def everywhere(*options: str) -> list[list[str]]:
-    """Return the load once for each processor."""
+def on_each_processor(*options: str) -> list[list[str]]:
+    """Return the options of a load process for each processor."""
     return [[*options, "--processor", str(number)] for number in sorted(os.sched_getaffinity(0))]
 
 
 def conditions() -> dict[str, Any]:
-    """Return by name the function that makes the context of a round."""
+    """Return for each condition, by name, the function whose context manager makes it for a round."""
     spin = ["spin"]
     slices = {
-        share: everywhere("spin", "--share", str(share), "--period", "0.01", "--fifo") for share in (0.05, 0.11, 0.25)
+        share: on_each_processor("spin", "--share", str(share), "--period", "0.01", "--fifo")
+        for share in (0.05, 0.11, 0.25)
     }
     return {
         QUIET: loads,
         "quiet again": loads,
         "one busy loop": partial(loads, spin),
         "one busy loop, nice 19": partial(loads, [*spin, "--nice", "19"]),
-        "a busy loop on each processor": partial(loads, *everywhere("spin")),
-        "a busy loop on each processor, nice 19": partial(loads, *everywhere("spin", "--nice", "19")),
+        "a busy loop on each processor": partial(loads, *on_each_processor("spin")),
+        "a busy loop on each processor, nice 19": partial(loads, *on_each_processor("spin", "--nice", "19")),
         "one process that copies memory": partial(loads, ["copy"]),
         "bursts, 10 of 100 ms, one process": partial(loads, [*spin, "--share", "0.1", "--period", "0.1"]),
         **{
-            f"real-time slices, {share:.0%} of each processor".replace("%", " %"): partial(loads, *each)
-            for share, each in slices.items()
+            f"real-time slices, {share:.0%} of each processor".replace("%", " %"): partial(loads, *load_options)
+            for share, load_options in slices.items()
         },
         f"quota, {QUOTA_SHARE:.0%} of the processors".replace("%", " %"): quota,
         "all threads on one processor": one_processor,
@@ -165,6 +168,7 @@ class Bench:
             return pool.submit(self._round, pair, number).result()
 
     def _round(self, pair: str, number: int) -> dict[str, Any]:
+        """Do the work of `round` in its own process."""
         adopt_orphans()
         workload, parameters, sides = PAIRS[pair]
         case = make_case(workload, dict(parameters), {use: use for use in sides})
@@ -194,7 +198,7 @@ class Bench:
 
 
 def read(pair: str, records: dict[str, LaunchRecord]) -> dict[str, Any]:
-    """Return a round's record; shares are of the side with more."""
+    """Return the record of a round: the seconds of both sides, and the larger of their shares of disturbed time."""
     for variant, record in records.items():
         if record.failure:
             return {"trouble": f"{variant}: {record.failure.reason}: {record.failure.message}"[:200]}
@@ -213,20 +217,20 @@ def read(pair: str, records: dict[str, LaunchRecord]) -> dict[str, Any]:
     }
 
 
-def measure(blocks: int, kept: RecordFile, names: Sequence[str], pairs: Sequence[str]) -> None:
-    """Measure every condition once a block, except those already recorded."""
+def measure(blocks: int, record_file: RecordFile, names: Sequence[str], pairs: Sequence[str]) -> None:
+    """Measure every condition once in each block, except those already recorded."""
     contexts = conditions()
-    done = {(record["pair"], record["block"], record["condition"]) for record in kept.records}
+    done = {(record["pair"], record["block"], record["condition"]) for record in record_file.records}
     threads = len(processors.set_affinity())
     with tempfile.TemporaryDirectory(prefix="ab-") as directory:
-        told = {
+        launch_environment = {
             **os.environ,
             **processors.thread_environment(threads),
             MACHINE_DIRECTORY: str(Path(directory, "machine")),
         }
-        bench = Bench(Path(directory), told, threads)
+        bench = Bench(Path(directory), launch_environment, threads)
         for block in range(1, blocks + 1):
-            rng = random.Random(block)  # noqa: S311 - an order
+            rng = random.Random(block)  # noqa: S311 - the order of conditions is no secret
             for pair in pairs:
                 for name in rng.sample(names, len(names)):
                     if (pair, block, name) in done:
@@ -238,7 +242,7 @@ def measure(blocks: int, kept: RecordFile, names: Sequence[str], pairs: Sequence
                     except OSError as error:
                         outcome = {"trouble": f"not available here: {error}"}
                     took = time.monotonic() - began
-                    kept.add({"pair": pair, "block": block, "condition": name, "seconds": took, **outcome})
+                    record_file.add({"pair": pair, "block": block, "condition": name, "seconds": took, **outcome})
                     shown = outcome.get("trouble") or f"{outcome['baseline'] / outcome['variant']:.4f}"
                     print(f"block {block}, {pair}, {name}: {shown} ({took:.1f} s)", file=sys.stderr, flush=True)
 
@@ -248,13 +252,18 @@ class Effect:
     """Describe the effect of a disturbance on the log-speedup."""
 
     bias: float
+    """Mean change of the log-speedup."""
     half_width: float
+    """Half-width of the bias' interval."""
     widening: float
+    """Standard deviation of the disturbed log-speedups divided by that of the quiet ones."""
     narrowest: float
+    """Lower end of the widening's interval."""
     widest: float
+    """Upper end of the widening's interval."""
 
     @property
-    def follows(self) -> str:
+    def consequence(self) -> str:
         """Return the consequence for such rounds: discard or keep."""
         if abs(self.bias) > max(self.half_width, MATTERS):
             return "discard"
@@ -264,9 +273,9 @@ class Effect:
 
 
 def effect(quiet: Sequence[float], disturbed: Sequence[float]) -> Effect | None:
-    """Return the effect of paired log-speedups; None for fewer than two."""
+    """Return the effect of a disturbance on paired log-speedups; None with fewer than two pairs."""
     count = len(quiet)
-    if count < 2:  # noqa: PLR2004 - no deviation
+    if count < 2:  # noqa: PLR2004 - one number has no deviation
         return None
     differences = [after - before for before, after in zip(quiet, disturbed, strict=True)]
     quantile = float(t_distribution.ppf((1 + CONFIDENCE) / 2, count - 1))
@@ -292,15 +301,14 @@ def row(name: str, quiet: dict[int, Any], disturbed: dict[int, Any]) -> str:
     log_ratios = [
         [math.log(side[block]["baseline"] / side[block]["variant"]) for block in common] for side in (quiet, disturbed)
     ]
-    medians = {
-        what: statistics.median(disturbed[block][what] for block in common)
-        for what in ("neighbours", "steal", "throttled")
-    }
+    medians = [
+        statistics.median(disturbed[block][share] for block in common) for share in ("neighbours", "steal", "throttled")
+    ]
     slower = [
         statistics.median(disturbed[block][side] / quiet[block][side] for block in common)
         for side in ("baseline", "variant")
     ]
-    shares = " | ".join(f"{100 * share:.1f} %" for share in medians.values())
+    shares = " | ".join(f"{100 * share:.1f} %" for share in medians)
     cells = f"| {name} | {shares} | {slower[0]:.2f}x, {slower[1]:.2f}x "
     measured = effect(*log_ratios)
     if name == QUIET or measured is None:
@@ -308,16 +316,16 @@ def row(name: str, quiet: dict[int, Any], disturbed: dict[int, Any]) -> str:
     lower, upper = measured.bias - measured.half_width, measured.bias + measured.half_width
     bias = f"{percent(measured.bias)} ({percent(lower)} to {percent(upper)})"
     widening = f"{measured.widening:.1f}x ({measured.narrowest:.1f} to {measured.widest:.1f})"
-    return f"{cells}| {bias} | {widening} | {measured.follows} |"
+    return f"{cells}| {bias} | {widening} | {measured.consequence} |"
 
 
-def table(pair: str, kept: RecordFile) -> None:
-    """Format the conditions of one pair."""
+def table(pair: str, record_file: RecordFile) -> None:
+    """Print the table of the conditions of one pair."""
     workload, parameters, (baseline, variant) = PAIRS[pair]
-    mine = [record for record in kept.records if record["pair"] == pair]
+    records = [record for record in record_file.records if record["pair"] == pair]
     by_condition: dict[str, dict[int, Any]] = {}
     trouble: dict[str, str] = {}
-    for record in mine:
+    for record in records:
         if "trouble" in record:
             trouble[record["condition"]] = record["trouble"]
         else:
@@ -325,9 +333,9 @@ def table(pair: str, kept: RecordFile) -> None:
     quiet = by_condition.get(QUIET, {})
     if not quiet:
         return
-    given = ", ".join(f"{name} {value}" for name, value in parameters.items())
+    parameter_text = ", ".join(f"{name} {value}" for name, value in parameters.items())
     ratio = math.exp(statistics.fmean(math.log(record["baseline"] / record["variant"]) for record in quiet.values()))
-    print(f"## {pair}: {workload} ({given})\n")
+    print(f"## {pair}: {workload} ({parameter_text})\n")
     print(f"{variant} against {baseline}: {ratio:.3f} times as fast in {len(quiet)} quiet rounds.\n")
     print("| disturbance | neighbours | steal | quota | slower | bias (95 %) | widening (95 %) | follows |")
     print("|---|---|---|---|---|---|---|---|")
@@ -339,9 +347,9 @@ def table(pair: str, kept: RecordFile) -> None:
     print()
 
 
-def main(blocks: int, kept: RecordFile, names: Sequence[str], pairs: Sequence[str]) -> None:
+def main(blocks: int, record_file: RecordFile, names: Sequence[str], pairs: Sequence[str]) -> None:
     """Print the report as Markdown."""
-    measure(blocks, kept, names, pairs)
+    measure(blocks, record_file, names, pairs)
     print("# What disturbances do to a speedup\n")
     print(f"`python benchmarks/disturbances.py {blocks}` on {environment()}\n")
     print(
@@ -353,7 +361,7 @@ def main(blocks: int, kept: RecordFile, names: Sequence[str], pairs: Sequence[st
     print("that round's. Widening: how much further it spread. What follows: discard where the bias is over", end=" ")
     print(f"{100 * MATTERS:g} % and its interval excludes 0; keep where the interval is within {100 * MARGIN:g} %.\n")
     for pair in pairs:
-        table(pair, kept)
+        table(pair, record_file)
 
 
 if __name__ == "__main__":
@@ -362,5 +370,5 @@ if __name__ == "__main__":
     parser.add_argument("file", type=Path, nargs="?")
     parser.add_argument("--only", nargs="+", default=list(conditions()), choices=list(conditions()))
     parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=list(PAIRS))
-    asked = parser.parse_args()
-    main(asked.blocks, RecordFile(asked.file), asked.only, asked.pairs)
+    options = parser.parse_args()
+    main(options.blocks, RecordFile(options.file), options.only, options.pairs)

@@ -21,16 +21,23 @@ Floats = NDArray[np.float64]
 SIGMA = 0.02
 """Standard deviation of a launch's log block times."""
 MATTERS = 0.01
+"""Smallest relative drift that matters."""
 BLOCKS = (10, 20, 50, 100, 200)
+"""Numbers of blocks in a launch."""
 MEMORIES = (-0.5, 0.0, 0.3, 0.5, 0.7, 0.8, 0.9)
+"""Lag-1 correlations of blocks."""
 BURN_IN = 200
+"""Values at the start of a series that are dropped, so that the rest is stationary."""
 DRIFTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1)
 ROUNDS = 20
 SHAPES = ("straight", "settling", "step")
 
 
 def stationary(rng: Generator, series: int, blocks: int, memory: float, *, tail: bool = False) -> Floats:
-    """Draw (series, blocks) with deviation 1 and lag-1 correlation `memory`, of the logarithms for a long tail."""
+    """Draw series of blocks, (series, blocks), with deviation 1 and lag-1 correlation `memory`.
+
+    If `tail`, these are the deviation and correlation of the logarithms, so that the blocks have a long tail.
+    """
     steps = rng.standard_normal((series, blocks + BURN_IN)) * math.sqrt(1 - memory**2)
     values = np.zeros(series)
     course = np.empty_like(steps)
@@ -42,19 +49,23 @@ def stationary(rng: Generator, series: int, blocks: int, memory: float, *, tail:
 
 
 def shape(name: str, blocks: int) -> Floats:
-    """Return a drift of 1 from the first block to the last."""
-    at = np.linspace(0, 1, blocks)
-    courses = {"straight": at, "settling": np.exp(-3 * at), "step": (at > 1 / 2).astype(float)}
+    """Return a drift by 1 over the blocks, in the shape of this name."""
+    position = np.linspace(0, 1, blocks)
+    courses = {
+        "straight": position,
+        "settling": np.exp(-3 * position),
+        "step": (position > 1 / 2).astype(float),
+    }
     return courses[name]
 
 
 def seconds(logarithms: Floats) -> list[float]:
-    """Return the block times of one launch."""
+    """Return the block times of one launch, in seconds, from their logarithms."""
     return [float(value) for value in 0.01 * np.exp(logarithms)]
 
 
 def false_alarms(series: int, rng: Generator) -> float:
-    """Print a table; return the largest share where blocks are worth at least eight independent ones."""
+    """Print the shares of rejected series; return the largest of those worth at least eight independent blocks."""
     worst = 0.0
     print("| blocks | tail | " + " | ".join(f"{memory:g}" for memory in MEMORIES) + " |")
     print("|---|---|" + "---|" * len(MEMORIES))
@@ -72,27 +83,30 @@ def false_alarms(series: int, rng: Generator) -> float:
     return worst
 
 
-def variants_accused(cases: int, blocks: int, memory: float, rng: Generator) -> float:
-    """Return the share of stationary variants that the check rejects at any look."""
-    accused = 0
+def drifts_of(logarithms: Floats) -> list[Drift]:
+    """Return the drift of each launch; `logarithms` are those of its block times, (launches, blocks)."""
+    drifts = [launch_drift(seconds(row)) for row in logarithms]
+    return [drift for drift in drifts if drift is not None]
+
+
+def rejected_stationary(cases: int, blocks: int, memory: float, rng: Generator) -> float:
+    """Return the share of variants without drift that the check rejects after any round."""
+    rejected = 0
     for _ in range(cases):
-        logarithms = SIGMA * stationary(rng, ROUNDS, blocks, memory)
-        drifts = [drift for row in logarithms if (drift := launch_drift(seconds(row)))]
-        accused += any(
-            judge_drifts(drifts[:count], maximum=MATTERS).outcome == "failed" for count in range(2, ROUNDS + 1)
-        )
-    return accused / cases
+        drifts = drifts_of(SIGMA * stationary(rng, ROUNDS, blocks, memory))
+        findings = [judge_drifts(drifts[:count], maximum=MATTERS) for count in range(2, ROUNDS + 1)]
+        rejected += any(finding.outcome == "failed" for finding in findings)
+    return rejected / cases
 
 
-def detected(drift: float, name: str, launches: int, cases: int, rng: Generator) -> float:
-    """Return the share of drifting variants that the check rejects."""
+def rejected_drifting(drift: float, name: str, launches: int, cases: int, rng: Generator) -> float:
+    """Return the share of variants that the check rejects if their launches drift by `drift`, in the shape `name`."""
     course = math.log1p(drift) * shape(name, 100)
-    accused = 0
+    rejected = 0
     for _ in range(cases):
-        logarithms = SIGMA * stationary(rng, launches, 100, 0.3) + course
-        drifts: list[Drift] = [each for row in logarithms if (each := launch_drift(seconds(row)))]
-        accused += judge_drifts(drifts, maximum=MATTERS).outcome == "failed"
-    return accused / cases
+        drifts = drifts_of(SIGMA * stationary(rng, launches, 100, 0.3) + course)
+        rejected += judge_drifts(drifts, maximum=MATTERS).outcome == "failed"
+    return rejected / cases
 
 
 def main(series: int) -> int:
@@ -112,7 +126,7 @@ def main(series: int) -> int:
     cases = series // 10
     worst_variant = 0.0
     for blocks in (10, 50, 200):
-        shares = [variants_accused(cases, blocks, memory, rng) for memory in MEMORIES[1:]]
+        shares = [rejected_stationary(cases, blocks, memory, rng) for memory in MEMORIES[1:]]
         worst_variant = max(worst_variant, *shares)
         print(f"| {blocks} | {' | '.join(f'{100 * share:.2f}' for share in shares)} |", flush=True)
     print("\n## A variant whose launches all drift: found, in percent, by the drift over 100 blocks\n")
@@ -120,7 +134,9 @@ def main(series: int) -> int:
     print("|---|---|" + "---|" * len(DRIFTS))
     for name in SHAPES:
         for launches in (2, 5, 10):
-            cells = [f"{100 * detected(drift, name, launches, max(50, cases // 5), rng):.0f}" for drift in DRIFTS]
+            cells = [
+                f"{100 * rejected_drifting(drift, name, launches, max(50, cases // 5), rng):.0f}" for drift in DRIFTS
+            ]
             print(f"| {name} | {launches} | {' | '.join(cells)} |", flush=True)
     print(f"\nTook {time.process_time() - began:.0f} s of one processor.")
     return 0 if worst <= 0.01 and worst_variant <= 0.01 else 1  # noqa: PLR2004 - one in a hundred

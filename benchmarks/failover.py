@@ -26,17 +26,21 @@ from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 
 PATIENCE_SECONDS = 60.0
+"""Maximum seconds to wait for a condition."""
 
 
 class Load:
     """Create a run every half second, and simulate the node of their pods."""
 
     def __init__(self, cluster: Cluster, kubelet: FakeKubelet) -> None:
+        """Prepare the threads that create runs and run pods; `start` starts them."""
         self._cluster, self._kubelet = cluster, kubelet
         self._stop, self._over = threading.Event(), threading.Event()
         self.applied = 0
+        """Number of runs created so far."""
         self.jobs: Counter[str] = Counter()
-        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._apply, self._measure)]
+        """Number of pods of each Job."""
+        self._threads = [threading.Thread(target=task, daemon=True) for task in (self._apply, self._measure)]
 
     def start(self) -> None:
         """Start creating runs."""
@@ -49,16 +53,18 @@ class Load:
         self._threads[0].join()
 
     def end(self) -> None:
-        """Stop the node."""
+        """Stop the simulated node."""
         self._over.set()
         self._threads[1].join()
 
     def _apply(self) -> None:
+        """Create runs until `stop` is called."""
         while not self._stop.wait(0.5):
             self._cluster.apply(run_manifest() | {"metadata": {"name": f"run-{self.applied}"}})
             self.applied += 1
 
     def _measure(self) -> None:
+        """Start and end each pending pod, with the result of its case, until `end` is called."""
         seen: set[str] = set()
         while not self._over.is_set():
             for pod in self._kubelet.pods(self._cluster.namespace):
@@ -72,12 +78,12 @@ class Load:
 
 
 def results(cluster: Cluster) -> list[str]:
-    """Return the run of each stored result."""
+    """Return the name of the run of each stored result."""
     return [result["metadata"]["labels"][labels.RUN] for result in cluster.get("bmres")["items"]]
 
 
 def seconds_until(condition: Callable[[], bool], began: float) -> float:
-    """Return the seconds since `began` once the condition holds."""
+    """Wait until the condition holds, and return the seconds since `began`; exit if it takes too long."""
     while not condition():
         if time.monotonic() - began > PATIENCE_SECONDS:
             raise SystemExit(f"not within {PATIENCE_SECONDS:g} s")
@@ -86,7 +92,7 @@ def seconds_until(condition: Callable[[], bool], began: float) -> float:
 
 
 def main() -> None:
-    """Kill the leader, wait, and print the times."""
+    """Kill the leader again and again, and print how long the other replica needs to lead and to work."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     kills = parser.parse_args().kills
@@ -117,11 +123,11 @@ def main() -> None:
         load.end()
         for replica in replicas:
             replica.terminate()
-        doubled = [run for run, count in Counter(results(cluster)).items() if count > 1]
-        twice = [job for job, count in load.jobs.items() if count > 1]
+        doubled_results = [run for run, count in Counter(results(cluster)).items() if count > 1]
+        doubled_pods = [job for job, count in load.jobs.items() if count > 1]
         for name, seconds in (("led", led), ("at work", worked)):
             print(f"{name}: median {statistics.median(seconds):.1f} s, {min(seconds):.1f} to {max(seconds):.1f} s")
-        print(f"{load.applied} runs, {len(doubled)} with two results, {len(twice)} Jobs with two pods")
+        print(f"{load.applied} runs, {len(doubled_results)} with two results, {len(doubled_pods)} Jobs with two pods")
 
 
 if __name__ == "__main__":

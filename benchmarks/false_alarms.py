@@ -40,17 +40,19 @@ LAUNCH_NOISE, BLOCK_NOISE, MEMORY = 0.01, 0.02, 0.5
 READ_TIMES = {"autocorrelated", "clock", "impossible-speed", "unsteady"}
 """Checks that read times; a simulation does not vary the facts that others read."""
 Counts = dict[str, tuple[int, int]]
-"""Failures and total by check."""
+"""Number of failures and number of tests, by check."""
 
 
-def run_checks(asked: Case, launches: Iterable[LaunchRecord], names: Iterable[str] | None = None) -> Counts:
+def run_checks(measured_case: Case, launches: Iterable[LaunchRecord], names: Iterable[str] | None = None) -> Counts:
     """Run the launch checks on every launch and the case checks on the case; only those in `names`, if given."""
-    sound = [launch for launch in launches if launch.failure is None]
-    evidence = Evidence(case=asked, launches=tuple(sound))
+    successful = [launch for launch in launches if launch.failure is None]
+    evidence = Evidence(case=measured_case, launches=tuple(successful))
     counts: Counts = {}
-    for check in (each for each in validity_checks() if names is None or each.name in names):
+    for check in validity_checks():
+        if names is not None and check.name not in names:
+            continue
         if isinstance(check, LaunchCheck):
-            findings = [check.evaluate(asked, launch) for launch in sound]
+            findings = [check.evaluate(measured_case, launch) for launch in successful]
         else:
             findings = [finding for _, finding in check.evaluate(evidence)]
         tested = [finding for finding in findings if finding.outcome != "untested"]
@@ -59,22 +61,22 @@ def run_checks(asked: Case, launches: Iterable[LaunchRecord], names: Iterable[st
 
 
 def real(seed: int) -> dict[str, Any]:
-    """Measure and check one case on this machine."""
+    """Measure one case on this machine, and return the record of its checks."""
     rule = {"rounds_min": ROUNDS, "rounds_max": ROUNDS, "time_limit_seconds": 110, "seed": seed}
-    ran = run(make_case("matmul-chain", dict(SIZE), VARIANTS, **rule))
-    (comparison,) = ran.result.comparisons
-    counts = run_checks(ran.result.case, ran.launches)
-    return {"seed": seed, "seconds": ran.wall_seconds, "invalid": list(comparison.invalid), "counts": counts}
+    measured_case = run(make_case("matmul-chain", dict(SIZE), VARIANTS, **rule))
+    (comparison,) = measured_case.result.comparisons
+    counts = run_checks(measured_case.result.case, measured_case.launches)
+    return {"seed": seed, "seconds": measured_case.wall_seconds, "invalid": list(comparison.invalid), "counts": counts}
 
 
 def simulated(cases: int, rng: Generator) -> Iterator[Counts]:
-    """Check cases with random times and the facts of an honest launch on a simulated machine."""
+    """Yield the counts of simulated cases, which have random times and the facts of a launch on a simulated machine."""
     with tempfile.TemporaryDirectory() as directory:
         result = measure(case(), lambda variant, _: HONEST[variant], Path(directory))
         template = {launch.variant: launch for launch in records(Path(directory))}
     for _ in range(cases):
         launches = [
-            template[variant].model_copy(update={"round": number, "blocks": drawn(variant, rng)})
+            template[variant].model_copy(update={"round": number, "blocks": draw_blocks(variant, rng)})
             for number in range(1, SIMULATED_ROUNDS + 1)
             for variant in (BASELINE, VARIANT)
         ]
@@ -82,8 +84,8 @@ def simulated(cases: int, rng: Generator) -> Iterator[Counts]:
         yield {name: (int(failed > 0), 1) for name, (failed, _) in counts.items()}
 
 
-def drawn(variant: str, rng: Generator) -> tuple[Block, ...]:
-    """Draw a launch's blocks: stationary, with memory."""
+def draw_blocks(variant: str, rng: Generator) -> tuple[Block, ...]:
+    """Draw a launch's blocks: a stationary series with lag-1 correlation `MEMORY`."""
     innovations = rng.standard_normal(BLOCKS) * math.sqrt(1 - MEMORY**2)
     series = np.empty(BLOCKS)
     value = rng.standard_normal()
@@ -91,42 +93,44 @@ def drawn(variant: str, rng: Generator) -> tuple[Block, ...]:
         value = MEMORY * value + innovation
         series[index] = value
     logarithms = LAUNCH_NOISE * rng.standard_normal() + BLOCK_NOISE * series
-    return tuple(Block(units=4, seconds=float(each)) for each in HONEST[variant].call_seconds * np.exp(logarithms))
+    return tuple(
+        Block(units=4, seconds=float(seconds)) for seconds in HONEST[variant].call_seconds * np.exp(logarithms)
+    )
 
 
 def add_counts(all_counts: Iterable[Counts]) -> Counts:
-    """Add the counts."""
-    failed: Counter[str] = Counter()
-    told: Counter[str] = Counter()
+    """Add the counts of several cases, by check."""
+    failures: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for counts in all_counts:
-        for name, (hits, of) in counts.items():
-            failed[name] += hits
-            told[name] += of
-    return {name: (failed[name], told[name]) for name in sorted(told)}
+        for name, (failed, tested) in counts.items():
+            failures[name] += failed
+            totals[name] += tested
+    return {name: (failures[name], totals[name]) for name in sorted(totals)}
 
 
 def table(counts: Counts, kind: str) -> None:
-    """Format a line for each check."""
+    """Print a line for each check; `kind` is what was counted, or empty for what the check tests: launches or cases."""
     print("| check | looked at | failed | of | 99 % upper bound |\n|---|---|---|---|---|")
     checks = {check.name: check for check in validity_checks()}
-    for name, (failed, of) in counts.items():
+    for name, (failed, tested) in counts.items():
         subject = kind or ("launch" if isinstance(checks.get(name), LaunchCheck) else "case")
-        bound = f"{upper_bound(failed, of):.2%}" if of else "untested"
-        print(f"| {name} | each {subject} | {failed} | {of} | {bound} |")
+        bound = f"{upper_bound(failed, tested):.2%}" if tested else "untested"
+        print(f"| {name} | each {subject} | {failed} | {tested} | {bound} |")
 
 
-def main(cases: int, simulations: int, kept: RecordFile) -> None:
+def main(cases: int, simulations: int, record_file: RecordFile) -> None:
     """Print the report as Markdown."""
-    for seed in range(len(kept.records), cases):
-        kept.add(real(seed))
+    for seed in range(len(record_file.records), cases):
+        record_file.add(real(seed))
     print("# False alarms of the validity checks\n")
     print(f"`python benchmarks/false_alarms.py {cases} {simulations}` on {environment()}\n")
-    if kept.records:
-        clean = sum(not each["invalid"] for each in kept.records)
-        print(f"## {len(kept.records)} real cases\n")
+    if record_file.records:
+        valid = sum(not record["invalid"] for record in record_file.records)
+        print(f"## {len(record_file.records)} real cases\n")
         print(f"matmul-chain of {SIZE['length']} products, size {SIZE['size']}, {' and '.join(VARIANTS)},", end=" ")
-        print(f"{ROUNDS} rounds. {clean} had a verdict or an interval, nothing failed.\n")
-        table(add_counts(each["counts"] for each in kept.records), "")
+        print(f"{ROUNDS} rounds. {valid} had a verdict or an interval, nothing failed.\n")
+        table(add_counts(record["counts"] for record in record_file.records), "")
     print(f"\n## {simulations} simulated cases\n")
     print(
         f"Two variants, {SIMULATED_ROUNDS} rounds of {BLOCKS} blocks; launches differ by {LAUNCH_NOISE:.0%}, blocks",

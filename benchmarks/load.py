@@ -12,16 +12,16 @@ import random
 import time
 
 ALIVE_SECONDS = 0.05
-"""Seconds between two checks of its parent."""
+"""Default period in seconds, after which `spin` checks whether its parent still runs."""
 COPIED_BYTES = 256 * 2**20
 """Bytes to copy, far more than a last-level cache."""
 
 
 def spin(share: float, period: float, parent: int) -> None:
-    """Work `share` of each `period` seconds, and sleep for the rest at a random time."""
+    """Work for a `share` of each `period` seconds, at a random time of the period, until the parent has ended."""
     while os.getppid() == parent:
         work = share * period
-        before = random.random() * (period - work)  # noqa: S311 - so that no two processors are taken in step
+        before = random.random() * (period - work)  # noqa: S311 - so that loads of several processors are not in step
         time.sleep(before)
         until = time.perf_counter() + work
         while time.perf_counter() < until:
@@ -30,7 +30,7 @@ def spin(share: float, period: float, parent: int) -> None:
 
 
 def copy(parent: int) -> None:
-    """Copy memory as fast as one processor can."""
+    """Copy memory as fast as one processor can, until the parent has ended."""
     source, target = bytearray(COPIED_BYTES), bytearray(COPIED_BYTES)
     whole = memoryview(source)
     while os.getppid() == parent:
@@ -46,19 +46,19 @@ def main() -> None:
     parser.add_argument("--nice", type=int, default=0)
     parser.add_argument("--processor", type=int)
     parser.add_argument("--fifo", action="store_true")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     parent = os.getppid()
-    if chosen.nice:
-        os.nice(chosen.nice)
-    if chosen.processor is not None:
-        os.sched_setaffinity(0, {chosen.processor})
-    if chosen.fifo:
+    if options.nice:
+        os.nice(options.nice)
+    if options.processor is not None:
+        os.sched_setaffinity(0, {options.processor})
+    if options.fifo:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     print("at work", flush=True)
-    if chosen.kind == "copy":
+    if options.kind == "copy":
         copy(parent)
     else:
-        spin(chosen.share, chosen.period, parent)
+        spin(options.share, options.period, parent)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Simulate machines with a known truth: the seconds of every launch, in the order of the product's schedule.
 
-A model draws the noise of the launches of both sides; none changes the truth, which is the ratio of geometric means
-over launches. Shapes: an experiment is a row, a round a column, the last axis is (baseline, variant).
+A model draws the noise of the launches of both sides. No model changes the truth, which is the ratio of geometric
+means over launches. Arrays have the axes experiments, rounds, and (baseline, variant).
 """
 
 import math
@@ -16,14 +16,16 @@ from accelbench.plan.round_order import round_order
 
 Floats = NDArray[np.float64]
 Logs = Floats
-"""(experiments, rounds, 2): log-seconds beyond the truth."""
+"""Noise of launches, (experiments, rounds, 2): their log-seconds minus the true ones."""
 Model = Callable[[Generator, "Orders", float], Logs]
 """Function that draws the noise; its last argument is the standard deviation of ordinary log-seconds."""
 
 RARELY = 0.05
+"""Share of launches that are slow."""
 RARE_FACTOR = 1.5
 """Factor of a rare slow launch."""
 HUMPS_APART = 0.05
+"""Distance of the two humps of bimodal launches, in log-seconds."""
 THROTTLED_FACTOR = 1.3
 """Factor by which a throttling machine is slower."""
 
@@ -36,23 +38,17 @@ class Orders:
     """(experiments, rounds), 1 if the variant is launched before the baseline."""
 
     @classmethod
-    def of_the_product(cls, seeds: int, rounds: int) -> "Orders":
-        """Compute the orders of `seeds` runs."""
-        return cls(
-            np.array(
-                [
-                    [
-                        round_order(("baseline", "variant"), seed=seed, case="all", round_number=number)[0] == "variant"
-                        for number in range(1, rounds + 1)
-                    ]
-                    for seed in range(seeds)
-                ],
-                dtype=np.intp,
-            )
-        )
+    def of_schedule(cls, seeds: int, rounds: int) -> "Orders":
+        """Return the orders that the product's schedule has for `seeds` runs of `rounds` rounds."""
+        variant_first = np.zeros((seeds, rounds), np.intp)
+        for seed in range(seeds):
+            for index in range(rounds):
+                order = round_order(("baseline", "variant"), seed=seed, case="all", round_number=index + 1)
+                variant_first[seed, index] = order[0] == "variant"
+        return cls(variant_first)
 
-    def drawn(self, rng: Generator, experiments: int, rounds: int) -> "Orders":
-        """Draw the orders of this many experiments from those at hand."""
+    def draw(self, rng: Generator, experiments: int, rounds: int) -> "Orders":
+        """Draw the orders of this many experiments from these orders."""
         return Orders(self.variant_first[rng.integers(len(self.variant_first), size=experiments), :rounds])
 
     @property
@@ -62,7 +58,7 @@ class Orders:
         return experiments, rounds, 2
 
     def sides(self, course: Floats) -> Logs:
-        """Map the machine's course, (experiments, launches) in time order, to rounds and sides."""
+        """Map noise in the order of launches, (experiments, launches), to rounds and sides."""
         pairs = course.reshape(self.shape)
         return np.take_along_axis(pairs, np.stack([self.variant_first, 1 - self.variant_first], axis=-1), axis=-1)
 
@@ -73,12 +69,12 @@ def normal(rng: Generator, orders: Orders, sigma: float) -> Logs:
 
 
 def heavy(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Draw Student's t with 2.5 degrees of freedom, which barely has a variance."""
+    """Draw Student's t with 2.5 degrees of freedom, whose variance is barely finite."""
     return sigma * rng.standard_t(2.5, orders.shape) / math.sqrt(5)
 
 
 def humps(share: float, apart: float | None = None) -> Model:
-    """Draw launches in two humps, `apart` from each other; None: five deviations."""
+    """Return a model of launches in two groups, a share of them slower by `apart` log-seconds (by default 5 sigma)."""
 
     def model(rng: Generator, orders: Orders, sigma: float) -> Logs:
         step = 5 * sigma if apart is None else apart
@@ -88,14 +84,14 @@ def humps(share: float, apart: float | None = None) -> Model:
 
 
 def wandering(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Add a drift shared by the pair: a random walk of one deviation a launch."""
+    """Draw normal noise with a drift of the machine: a random walk with steps of one deviation at each launch."""
     experiments, rounds, _ = orders.shape
     walk = np.cumsum(sigma * rng.standard_normal((experiments, 2 * rounds)), axis=1)
     return normal(rng, orders, sigma) + orders.sides(walk)
 
 
 def drifting(deviations: float) -> Model:
-    """Add a drift shared by the pair: every launch is slower than the last by a constant."""
+    """Return a model with a drift of the machine: every launch is slower than the one before by `deviations` sigma."""
 
     def model(rng: Generator, orders: Orders, sigma: float) -> Logs:
         experiments, rounds, _ = orders.shape
@@ -106,7 +102,7 @@ def drifting(deviations: float) -> Model:
 
 
 def waving(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Add a drift shared by the pair: a slow wave of five deviations, as over a day in a machine hall."""
+    """Draw normal noise with a drift of the machine: a slow wave of five deviations, such as the temperature's."""
     experiments, rounds, _ = orders.shape
     phase = 2 * math.pi * rng.random((experiments, 1))
     period = rng.uniform(8, 40, (experiments, 1))
@@ -115,7 +111,7 @@ def waving(rng: Generator, orders: Orders, sigma: float) -> Logs:
 
 
 def throttling(factor: float) -> Model:
-    """Slow the machine by `factor` from a random launch on, possibly in the middle of a round."""
+    """Return a model in which the machine is slower by `factor` from a random launch on, possibly within a round."""
 
     def model(rng: Generator, orders: Orders, sigma: float) -> Logs:
         experiments, rounds, _ = orders.shape
@@ -132,12 +128,12 @@ def unequal(rng: Generator, orders: Orders, sigma: float) -> Logs:
 
 
 def rarely_slow(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Make one launch in twenty of either side take half as long again."""
+    """Draw normal noise, with one launch in twenty of either side 1.5 times as long."""
     return normal(rng, orders, sigma) + math.log(RARE_FACTOR) * (rng.random(orders.shape) < RARELY)
 
 
 def uniform(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Draw noise without tails."""
+    """Draw uniform noise, which has no tails."""
     return sigma * math.sqrt(3) * rng.uniform(-1, 1, orders.shape)
 
 
@@ -158,7 +154,7 @@ def rounded(rng: Generator, orders: Orders, sigma: float) -> Logs:
 
 
 def correlated(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Give the variant's launches a lag-1 correlation of 0.7, and the baseline hardly any noise."""
+    """Draw noise with a lag-1 correlation of 0.7 for the variant, and hardly any for the baseline."""
     logarithms = normal(rng, orders, sigma)
     logarithms[..., 0] *= 0.1
     for number in range(1, logarithms.shape[1]):
@@ -167,16 +163,16 @@ def correlated(rng: Generator, orders: Orders, sigma: float) -> Logs:
 
 
 def one_side(model: Model) -> Model:
-    """Apply `model` to the variant, and draw the baseline normally."""
+    """Return a model with the noise of `model` for the variant, and normal noise for the baseline."""
 
-    def one(rng: Generator, orders: Orders, sigma: float) -> Logs:
+    def one_sided(rng: Generator, orders: Orders, sigma: float) -> Logs:
         return np.stack([normal(rng, orders, sigma)[..., 0], model(rng, orders, sigma)[..., 1]], axis=-1)
 
-    return one
+    return one_sided
 
 
 def centred_rarely_slow(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Draw `rarely_slow` minus its mean, for one side alone."""
+    """Draw `rarely_slow` minus its mean, so that it does not change the truth if only one side has it."""
     return rarely_slow(rng, orders, sigma) - RARELY * math.log(RARE_FACTOR)
 
 
@@ -192,6 +188,7 @@ PROMISED: dict[str, Model] = {
     "unequal variances, 1 to 25": unequal,
     "rare slow launches on both sides": rarely_slow,
 }
+"""Models for which the promised coverage holds."""
 BESIDE: dict[str, Model] = {
     "shared drift, a wave": waving,
     "a throttling step, 3 % slower": throttling(1.03),
@@ -203,6 +200,7 @@ BESIDE: dict[str, Model] = {
     "one launch in fifty in a second hump, 5 % away": humps(0.02, HUMPS_APART),
     "one side exponential": one_side(exponential),
 }
+"""Other models, without a promise."""
 NOT_SURVIVED: dict[str, Model] = {
     "rounds correlated, lag-1 0.7": correlated,
     "rare slow launches of one side": one_side(centred_rarely_slow),
@@ -210,3 +208,4 @@ NOT_SURVIVED: dict[str, Model] = {
     "bimodal launches of one side, 3 in 10": one_side(humps(0.3, HUMPS_APART)),
     "one side log-normal": one_side(lognormal),
 }
+"""Models for which the interval covers too rarely."""

@@ -5,7 +5,7 @@ Runs on the tests' real control plane, with simulated nodes that serve real logs
     PYTHONPATH=tests:benchmarks python benchmarks/operator_scale.py            # all parts, about half an hour
     PYTHONPATH=tests:benchmarks python benchmarks/operator_scale.py --only runs,sweeps
 
-The bare client only creates the same Jobs, on the same nodes, in turn with the operator; a ratio is of one turn.
+The bare client only creates the same Jobs on the same nodes. It and the operator take turns; a turn gives one ratio.
 """
 
 import argparse
@@ -36,14 +36,17 @@ from operator_world.fake_kubelet import write_certificate
 
 REAL = ROOT / "docs" / "results" / "claims" / "cpu" / "01-eager-pytorch"
 COMPLETIONS_A_SECOND = 20
+"""Rate at which pods end in the measurement of latency."""
 IDLE_SECONDS = 60
 WRITES = {"create", "update", "delete"}
+"""Verbs of requests that write."""
 
 
 class World:
     """Hold a control plane with nodes, and an administrator's client."""
 
     def __init__(self, cluster: Cluster, client: Client, kubelet: Kubelet) -> None:
+        """Store the parts, and the API paths of the objects that the benchmark reads."""
         self.cluster, self.client, self.kubelet = cluster, client, kubelet
         group = f"/apis/accelbench.dev/v1alpha1/namespaces/{cluster.namespace}"
         self.runs, self.results = f"{group}/benchmarkruns", f"{group}/benchmarkresults"
@@ -51,7 +54,7 @@ class World:
         self.pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
 
     async def clear(self) -> None:
-        """Delete everything of the previous part."""
+        """Delete the runs, Jobs, pods and results of the previous part."""
         for path in (self.runs, self.jobs, self.pods, self.results):
             await self.client.delete_all(path)
         for path in (self.runs, self.jobs, self.pods, self.results):
@@ -59,7 +62,7 @@ class World:
 
 
 def make_run(name: str, *, cases: int = 1, parallelism: int = 1) -> Manifest:
-    """Return a run for nodes that hold many pods."""
+    """Return a run whose pods are small, so that a node holds many."""
     spec = json.loads((REAL / "run.json").read_text())["run"]["spec"] | {"accelerator": {"profile": "small"}}
     spec["runPolicy"] = {"parallelism": parallelism}
     if cases > 1:
@@ -74,7 +77,7 @@ def make_run(name: str, *, cases: int = 1, parallelism: int = 1) -> Manifest:
 
 
 def make_job(name: str, namespace: str) -> Manifest:
-    """Return the Job that the operator makes of such a run, without an owner."""
+    """Return the Job that the operator makes of a run of one case, without an owner."""
     metadata = {"name": name, "namespace": namespace, "uid": str(uuid.uuid4()), "generation": 1, "labels": {}}
     plan = accept(make_run(name) | {"metadata": metadata}, Profiles(parse_profiles(PROFILES, "")), "runner:1")
     assert isinstance(plan, Plan), plan
@@ -99,12 +102,13 @@ def has_ended(pod: Manifest) -> bool:
 
 
 def _has(item: Manifest, kind: str) -> bool:
+    """Return True if an object has a true condition of this type."""
     conditions = (item.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
 
 
 async def bare_seconds(world: World, count: int) -> float:
-    """Return the seconds from the first Job's creation until the last is complete."""
+    """Return the seconds in which a bare client creates Jobs and all of them complete."""
     jobs = [make_job(f"bare-{number}", world.cluster.namespace) for number in range(count)]
     began = time.monotonic()
     async with asyncio.TaskGroup() as group:
@@ -116,21 +120,22 @@ async def bare_seconds(world: World, count: int) -> float:
 
 
 class Turn:
-    """Measure what the operator needs for some runs."""
+    """Measure the time, processor time, memory and requests that the operator needs for some runs."""
 
     def __init__(self, operator: Operator) -> None:
+        """Begin to measure."""
         self._operator = operator
         self._before = (time.monotonic(), operator.cpu_seconds, operator.requests())
 
     def end(self) -> None:
-        """Record that all runs are finished."""
+        """Record time and memory, when all runs are finished."""
         began, cpu, _ = self._before
         self.seconds = time.monotonic() - began
         self.cpu_seconds = self._operator.cpu_seconds - cpu
         self.resident = self._operator.resident_megabytes
 
     def settle(self) -> None:
-        """Record that the remaining clean-up is done."""
+        """Record the requests, when the operator has cleaned up."""
         self.requests = self._operator.requests() - self._before[2]
 
     @property
@@ -152,7 +157,7 @@ async def operate(world: World, operator: Operator, manifests: list[Manifest]) -
 
 
 async def measure_runs(world: World, count: int, turns: int) -> None:
-    """Measure a thousand runs of one case, in turn with the bare client."""
+    """Measure `count` runs of one case, in turn with the bare client."""
     ratios, bare, operated = [], [], []
     for number in range(turns):
         bare.append(await bare_seconds(world, count))
@@ -180,7 +185,7 @@ async def measure_sweeps(world: World, shapes: list[tuple[int, int, int]]) -> No
 async def measure_latency(world: World, count: int) -> None:
     """Measure the time from a pod's end to its run's at a steady rate, and memory with all runs active.
 
-    The operator deletes some Jobs before their controller has counted the pod: those are never seen complete.
+    The pod is watched and not its Job, because the operator deletes some Jobs before they are complete.
     """
     with Operator(world.cluster, stopwatch=True) as operator:
         world.kubelet.hold()
@@ -192,23 +197,29 @@ async def measure_latency(world: World, count: int) -> None:
         ended: dict[str, float] = {}
         finished: dict[str, float] = {}
 
-        def note(times: dict[str, float], name: Callable[[Manifest], str]) -> Callable[[Manifest], object]:
+        def record_time(times: dict[str, float], name: Callable[[Manifest], str]) -> Callable[[Manifest], object]:
+            """Return a function that records in `times` when an object was seen first, by the name of its run."""
             return lambda item: times.setdefault(name(item), clock())
 
         operator.longest_steps()
         async with asyncio.TaskGroup() as group:
-            of_pod, of_run = note(ended, lambda pod: pod["metadata"]["labels"][labels.RUN]), note(finished, named)
-            pods, runs = asyncio.Event(), asyncio.Event()
-            group.create_task(until(world.client, world.pods, count, has_ended, seen=of_pod, listed=pods.set))
-            group.create_task(until(world.client, world.runs, count, is_finished, seen=of_run, listed=runs.set))
-            await pods.wait()
-            await runs.wait()
+            record_pod = record_time(ended, lambda pod: pod["metadata"]["labels"][labels.RUN])
+            record_run = record_time(finished, named)
+            pods_listed, runs_listed = asyncio.Event(), asyncio.Event()
+            group.create_task(
+                until(world.client, world.pods, count, has_ended, seen=record_pod, listed=pods_listed.set)
+            )
+            group.create_task(
+                until(world.client, world.runs, count, is_finished, seen=record_run, listed=runs_listed.set)
+            )
+            await pods_listed.wait()
+            await runs_listed.wait()
             group.create_task(world.kubelet.release(COMPLETIONS_A_SECOND))
         delays = sorted(finished[name] - ended[name] for name in finished)
         p50, p99 = delays[len(delays) // 2], delays[int(0.99 * len(delays))]
         print_now(f"{COMPLETIONS_A_SECOND} completions a second, {len(delays)} runs, from a pod's end to its run's:")
         print_now(f"  median {p50:.2f} s, p99 {p99:.2f} s, longest {delays[-1]:.2f} s")
-        steps(operator.longest_steps())
+        print_steps(operator.longest_steps())
     await world.clear()
 
 
@@ -223,12 +234,12 @@ async def measure_rest(world: World, amounts: list[int], active: int) -> None:
         with Operator(world.cluster, stopwatch=True) as operator:
             await quiet(operator)
             scrapes = [operator.scrape() for _ in range(5)]
-            seconds, size = [each[0] for each in scrapes], len(scrapes[0][1])
+            seconds, size = [scrape_seconds for scrape_seconds, _ in scrapes], len(scrapes[0][1])
             print_now(
                 f"{amount} results: ready after {operator.start_seconds:.1f} s, {operator.resident_megabytes:.0f} MB"
             )
             print_now(f"  a scrape: {spread(seconds)} s, {size / 1e6:.1f} MB")
-            steps(operator.longest_steps())
+            print_steps(operator.longest_steps())
             if amount == amounts[-1]:
                 await measure_idle(operator)
                 await measure_active(world, operator, active)
@@ -255,11 +266,11 @@ async def measure_active(world: World, operator: Operator, count: int) -> None:
 
 
 def make_result(real: Manifest, number: int) -> Manifest:
-    """Return one of 2,000 cases of series, each measured many times."""
+    """Return a stored result like `real`, of one of 2,000 series, so that several results are of the same series."""
     series, run, uid = f"series-{number % 2000}", f"run-{number}", str(uuid.uuid4())
     origin = {"run": run, "series": series, "namespace": "", "uid": uid, "attempt": 1}
     case = real["result"]["case"] | {"origin": origin}
-    marks = {
+    result_labels = {
         labels.MANAGED_BY: labels.MANAGER,
         labels.RUN: run,
         labels.RUN_UID: uid,
@@ -267,7 +278,7 @@ def make_result(real: Manifest, number: int) -> Manifest:
         labels.SERIES: series,
         labels.CLASS: "accelbench",
     }
-    metadata = {"name": result_name(run, uid, case["name"]), "labels": marks}
+    metadata = {"name": result_name(run, uid, case["name"]), "labels": result_labels}
     return real | {"metadata": metadata, "result": real["result"] | {"case": case}}
 
 
@@ -281,7 +292,7 @@ async def quiet(operator: Operator) -> None:
 
 
 def named(item: Manifest) -> str:
-    """Return the name of a run."""
+    """Return the name of an object."""
     return str(item["metadata"]["name"])
 
 
@@ -294,7 +305,7 @@ def print_costs(turn: Turn, count: int, unit: str) -> None:
         print_now(f"    {made / count:8.3f}  {kind}")
 
 
-def steps(longest: list[tuple[float, float, str]]) -> None:
+def print_steps(longest: list[tuple[float, float, str]]) -> None:
     """Print the longest steps of the event loop."""
     for cpu, wall, name in longest[:6]:
         print_now(f"  a step of {cpu:.0f} ms CPU, {wall:.0f} ms on the wall: {name}")
@@ -306,7 +317,7 @@ def spread(values: list[float]) -> str:
 
 
 def print_now(line: str) -> None:
-    """Print at once."""
+    """Print a line without buffering."""
     print(line, flush=True)
 
 
@@ -337,7 +348,7 @@ def main() -> None:
     shapes = [(256, 1, 1), (16, 16, 1), (1, 256, 1), (50, 100, 4)]
     parser.add_argument("--results", type=json.loads, default=[5_000, 20_000])
     parser.add_argument("--shapes", type=json.loads, default=shapes, help="[[runs, cases, parallelism], ...]")
-    gc.disable()  # of this process, which plays the nodes
+    gc.disable()  # pauses of this process, which simulates the nodes, would delay the operator
     asyncio.run(run(parser.parse_args()))
 
 

@@ -85,7 +85,7 @@ class Supervision:
     _before: tuple[float, float] | None = None
 
     def __call__(self, event: Event, process: int) -> None:
-        """Follow a launch from its first measurement to its end."""
+        """Measure from the warm-up of a launch to its end; `process` is the supervisor's process ID."""
         supervisor = psutil.Process(process)
         if isinstance(event, LaunchStarted):
             self._before = None
@@ -99,12 +99,16 @@ class Supervision:
 
 
 def _times_of(process: psutil.Process) -> tuple[float, float]:
+    """Return the processor seconds of the process, and the time, in seconds of a monotonic clock."""
     times = process.cpu_times()
     return times.user + times.system, time.monotonic()
 
 
 def by_pyperf(processes: int) -> tuple[float, float, str]:
-    """Return wall seconds, seconds inside values, and the numbers of values and processes."""
+    """Measure the step with pyperf.
+
+    Return the wall seconds, the seconds inside measured values, and a text with the number of values and processes.
+    """
     with tempfile.TemporaryDirectory() as directory:
         script, file = Path(directory, "script.py"), Path(directory, "found.json")
         script.write_text(PYPERF)
@@ -114,12 +118,15 @@ def by_pyperf(processes: int) -> tuple[float, float, str]:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         wall = time.monotonic() - began
         runs = pyperf.Benchmark.load(str(file)).get_runs()
-    inside = sum(sum(each.values) * each.get_total_loops() for each in runs)
-    return wall, inside, f"{sum(len(each.values) for each in runs)} values in {len(runs)} processes"
+    inside = sum(sum(run.values) * run.get_total_loops() for run in runs)
+    return wall, inside, f"{sum(len(run.values) for run in runs)} values in {len(runs)} processes"
 
 
 def by_asv(processes: int) -> tuple[float, float, str]:
-    """Return the same for asv; raises OSError and subprocess.CalledProcessError if it does not run."""
+    """Measure the step with asv, and return the same as `by_pyperf`.
+
+    Raises OSError or subprocess.CalledProcessError if asv does not run.
+    """
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
         (root / "benchmarks").mkdir()
@@ -161,34 +168,36 @@ def spread(values: list[float], digits: int = 2) -> str:
 
 
 def check_seconds(launch: LaunchRecord) -> float:
-    """Return a launch's seconds of checks besides its times: outputs, operations, limits, late work."""
+    """Return the seconds that a launch spends on checks: of outputs, operations, limits and late work."""
     return sum(launch.asides.values())
 
 
 def other_seconds(launch: LaunchRecord) -> float:
     """Return the seconds outside framework, compilation, warm-up, blocks and checks."""
     phases = {phase.phase: phase.seconds for phase in launch.phases}
-    its_own = sum(phases.get(name, 0.0) for name in ("import", "device-init", "compile", "first-step", "warm-up"))
-    return launch.wall_seconds - its_own - blocks_of([launch]) - check_seconds(launch)
+    framework_seconds = sum(
+        phases.get(name, 0.0) for name in ("import", "device-init", "compile", "first-step", "warm-up")
+    )
+    return launch.wall_seconds - framework_seconds - blocks_of([launch]) - check_seconds(launch)
 
 
 def launches_table(ran: MeasuredCase) -> None:
-    """Format a launch's cost beyond its framework."""
+    """Print the table of where the seconds of a launch go, by variant and by early or later rounds."""
     print("| variant | rounds | wall | import, device | compile, first step | warm-up | blocks | looks | the rest |")
     print("|---|---|---|---|---|---|---|---|---|")
     for variant in dict.fromkeys(launch.variant for launch in ran.launches):
-        mine = [launch for launch in ran.launches if launch.variant == variant and not launch.failure]
-        early = [launch for launch in mine if launch.round <= LIMITS_ROUNDS]
-        later = [launch for launch in mine if launch.round > LIMITS_ROUNDS]
+        of_variant = [launch for launch in ran.launches if launch.variant == variant and not launch.failure]
+        early = [launch for launch in of_variant if launch.round <= LIMITS_ROUNDS]
+        later = [launch for launch in of_variant if launch.round > LIMITS_ROUNDS]
         for name, launches in ((f"1 to {LIMITS_ROUNDS}", early), ("later", later)):
             if not launches:
                 continue
             phases = [{phase.phase: phase.seconds for phase in launch.phases} for launch in launches]
             cells = [
                 spread([launch.wall_seconds for launch in launches]),
-                spread([each["import"] + each["device-init"] for each in phases]),
-                spread([each["compile"] + each["first-step"] for each in phases]),
-                spread([each["warm-up"] for each in phases]),
+                spread([seconds["import"] + seconds["device-init"] for seconds in phases]),
+                spread([seconds["compile"] + seconds["first-step"] for seconds in phases]),
+                spread([seconds["warm-up"] for seconds in phases]),
                 spread([blocks_of([launch]) for launch in launches]),
                 spread([check_seconds(launch) for launch in launches]),
                 spread([other_seconds(launch) for launch in launches]),

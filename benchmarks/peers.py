@@ -34,16 +34,17 @@ STEPS = (("10 us", 10e-6, 64), ("1 ms", 1e-3, 64), ("100 ms", 0.1, 512))
 MARGIN = 0.02
 ALPHA = 0.05
 MINIMUM_SECONDS = 1.0
-"""Budget of torch's blocked_autorange, the same as that of accelbench's blocks."""
+"""Time for torch's blocked_autorange, the same as for accelbench's blocks."""
 VALUES = 10
-"""Values of a pyperf worker, 100 ms each: with its default of three, a short disturbance is in its median."""
+"""Values of a pyperf worker, 100 ms each: with its default of three, a short disturbance would change the median."""
 Tool = Callable[[Work], float]
+"""Function that measures the seconds of a call."""
 
 
-def work_of(made: PyTorch, seconds: float, size: int) -> tuple[Work, int]:
+def work_of(torch_adapter: PyTorch, seconds: float, size: int) -> tuple[Work, int]:
     """Return a chain of about this many seconds, and its number of products."""
-    length = max(1, round(seconds / blocks.warm_up(chain(made, size, 1), MonotonicClock())))
-    return chain(made, size, length), length
+    length = max(1, round(seconds / blocks.warm_up(chain(torch_adapter, size, 1), MonotonicClock())))
+    return chain(torch_adapter, size, length), length
 
 
 def accelbench(work: Work) -> float:
@@ -70,10 +71,11 @@ class Pyperf:
     """Run a pyperf worker in this process, calibrated once for each step."""
 
     def __init__(self) -> None:
+        """Create a worker without a number of loops, which is calibrated at the first call for each step."""
         self._runner = pyperf.Runner()
         self._runner.parse_args(["--worker", "--quiet", "--warmups=1", "--loops=1", f"--values={VALUES}"])
         self._loops: dict[int, int] = {}
-        self._asked = 0
+        self._benchmark_count = 0
 
     def __call__(self, work: Work) -> float:
         """Return seconds per call."""
@@ -83,6 +85,7 @@ class Pyperf:
         return float(self._bench(work, calibrate=False).median())
 
     def _bench(self, work: Work, *, calibrate: bool) -> Any:
+        """Return pyperf's result for the step: its number of loops if `calibrate`, else its values."""
         call, batches = work.call, work.batches
 
         def timed(loops: int) -> float:
@@ -93,14 +96,17 @@ class Pyperf:
             return float(pyperf.perf_counter() - began)
 
         self._runner.args.calibrate_loops = calibrate
-        self._asked += 1
+        self._benchmark_count += 1
         with contextlib.redirect_stdout(io.StringIO()):
-            return self._runner.bench_time_func(f"step {self._asked}", timed)
+            return self._runner.bench_time_func(f"step {self._benchmark_count}", timed)
 
 
 def ratio(ours: list[float], theirs: list[float]) -> tuple[str, bool]:
-    """Return the ratio of the medians with its interval, and whether that lies within the margin."""
-    log_ratios = [math.log(one / other) for one, other in zip(ours, theirs, strict=True)]
+    """Return the ratio of two tools' medians with its interval, as text, and whether the interval is within the margin.
+
+    Item i of both arguments is from repetition i.
+    """
+    log_ratios = [math.log(our_median / their_median) for our_median, their_median in zip(ours, theirs, strict=True)]
     interval = student_interval(log_ratios, ALPHA)
     if interval is None:
         return f"{math.exp(statistics.fmean(log_ratios)):.4f}", False
@@ -111,21 +117,26 @@ def ratio(ours: list[float], theirs: list[float]) -> tuple[str, bool]:
 
 def spread(seconds: list[float]) -> str:
     """Format median and range over repetitions."""
-    scale, unit = next((s, u) for s, u in ((1, "s"), (1e3, "ms"), (1e6, "us")) if max(seconds) * s >= 1 or u == "us")
-    least, middle, most = (f"{scale * each:.4g}" for each in (min(seconds), statistics.median(seconds), max(seconds)))
-    return f"{middle} {unit} ({least} to {most})"
+    scale, unit = 1e6, "us"
+    if max(seconds) >= 1:
+        scale, unit = 1, "s"
+    elif max(seconds) >= 1e-3:  # noqa: PLR2004 - a millisecond
+        scale, unit = 1e3, "ms"
+    statistics_of_seconds = (min(seconds), statistics.median(seconds), max(seconds))
+    smallest, median, largest = (f"{scale * value:.4g}" for value in statistics_of_seconds)
+    return f"{median} {unit} ({smallest} to {largest})"
 
 
 def main(repetitions: int) -> int:
     """Print the report as Markdown; return 1 if a step is not equivalent."""
     began = time.monotonic()
-    made = adapter()
+    torch_adapter = adapter()
     tools: dict[str, Tool] = {
         "accelbench": accelbench,
         "torch.utils.benchmark": torch_benchmark,
         "pyperf": Pyperf(),
     }
-    rng = random.Random(0)  # noqa: S311 - an order, no secret
+    rng = random.Random(0)  # noqa: S311 - the order of tools is no secret
     print("# accelbench beside its peers\n")
     print(f"`python benchmarks/peers.py {repetitions}` on {environment()}\n")
     print(
@@ -139,7 +150,7 @@ def main(repetitions: int) -> int:
     print("|---|---|---|---|---|---|---|---|")
     held = True
     for name, seconds, size in STEPS:
-        work, length = work_of(made, seconds, size)
+        work, length = work_of(torch_adapter, seconds, size)
         seconds_by_tool: dict[str, list[float]] = {tool: [] for tool in tools}
         for _ in range(repetitions):
             for tool in rng.sample(sorted(tools), len(tools)):

@@ -58,7 +58,10 @@ def used_and_total_bytes() -> tuple[int | None, int | None]:
 
 
 def read_share() -> dict[str, int | None]:
-    """Return the memory in use before JAX is imported, after that, and after its first operation, in bytes."""
+    """Return the memory of the GPU, and the memory in use before and after the import of JAX and its first operation.
+
+    All are bytes. `limit` is the most that JAX's allocator may take.
+    """
     before, total = used_and_total_bytes()
     import jax
 
@@ -144,8 +147,8 @@ def in_process(question: str, setting: Mapping[str, str], *options: str) -> Any:
     """Answer a question in a new process whose environment has the setting; `options` are those of its command."""
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES} | setting
     command = [sys.executable, str(Path(__file__).resolve()), question, "--here", *options]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout)
+    process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(process.stdout)
 
 
 def report_share() -> dict[str, Any]:
@@ -213,7 +216,7 @@ def report_steps(round_count: int, width: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print a report, or, with --here, what this process alone reads."""
+    """Print a report or, with `--here`, what this process reads or measures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("question", choices=("share", "steps"))
     parser.add_argument("--here", action="store_true", help="answer in this process, with the environment as it is")
@@ -221,10 +224,10 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=1024, help="rows and columns of the arrays of steps")
     options = parser.parse_args()
     if options.here:
-        found: Any = read_share() if options.question == "share" else time_steps(options.width)
+        report: Any = read_share() if options.question == "share" else time_steps(options.width)
     else:
-        found = report_share() if options.question == "share" else report_steps(options.rounds, options.width)
-    print(json.dumps(found))
+        report = report_share() if options.question == "share" else report_steps(options.rounds, options.width)
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.machine.fingerprint import of_host
 
 Listener = Callable[[Event, int], None]
-"""Function of every event and of the supervisor's process."""
+"""Function that is called with every event and the process ID of the supervisor."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def make_case(
 
 
 def _ignore(_event: Event, _process: int) -> None:
-    pass
+    """Ignore an event."""
 
 
 def run(case: Case, listener: Listener = _ignore) -> MeasuredCase:
@@ -78,7 +78,7 @@ def run(case: Case, listener: Listener = _ignore) -> MeasuredCase:
     result = log.latest("result")
     if result is None:
         raise RuntimeError("\n".join([line for line in lines if not line.startswith(MARK)][-20:]))
-    launches = [LaunchRecord.model_validate_json(found.text) for found in log.documents if found.kind == "launch"]
+    launches = [LaunchRecord.model_validate_json(item.text) for item in log.documents if item.kind == "launch"]
     return MeasuredCase(result, tuple(launches), wall_seconds)
 
 
@@ -105,11 +105,11 @@ class RecordFile:
     """Keep a benchmark's records as JSON lines; with a file, it continues where it was stopped."""
 
     def __init__(self, path: Path | None) -> None:
+        """Read the records of an existing file; with None, records are kept in memory only."""
         self._path = path
-        exists = path is not None and path.exists()
-        self.records: list[dict[str, Any]] = (
-            [json.loads(line) for line in path.read_text().splitlines()] if path and exists else []
-        )
+        self.records: list[dict[str, Any]] = []
+        if path is not None and path.exists():
+            self.records = [json.loads(line) for line in path.read_text().splitlines()]
 
     def add(self, record: dict[str, Any]) -> None:
         """Append a record."""

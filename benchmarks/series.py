@@ -1,8 +1,8 @@
-"""Simulate how often step detection reports steps that do not exist, and steps that do.
+"""Simulate how often the detection of change points reports steps that do not exist, and steps that do.
 
     python benchmarks/series.py [SERIES] > docs/results/series.md
 
-Series of results over time have 1 % noise, normal or Student's t with 3 degrees of freedom, with memory.
+Series of results over time have autocorrelated noise of 1 %, normal or Student's t with 3 degrees of freedom.
 """
 
 import math
@@ -18,6 +18,7 @@ from accelbench.stats.change_points import find_change_points
 SIGMA = 0.01
 LENGTHS = (10, 20, 50, 100, 200)
 MEMORIES = (0.0, 0.3, 0.5, 0.7)
+"""Lag-1 correlations of the noise."""
 STEPS = (0.01, 0.02, 0.03, 0.05, 0.1)
 
 
@@ -33,13 +34,19 @@ def noise(rng: Generator, length: int, memory: float, *, heavy: bool = False) ->
 def detected_share(
     rng: Generator, series: int, length: int, memory: float, step: float, *, heavy: bool = False
 ) -> float:
-    """Return the share of series with a detected step, within two results of the middle if there is one."""
+    """Return the share of series in which a change point is detected.
+
+    With a `step` in the middle, only a change point within two results of the middle counts.
+    """
     hits = 0
     for _ in range(series):
         logarithms = noise(rng, length, memory, heavy=heavy)
         logarithms[length // 2 :] += math.log1p(step)
-        steps = find_change_points([float(value) for value in np.exp(logarithms)])
-        hits += any(abs(step_found.index - length // 2) <= 2 for step_found in steps) if step else bool(steps)  # noqa: PLR2004
+        change_points = find_change_points([float(value) for value in np.exp(logarithms)])
+        if step:
+            hits += any(abs(point.index - length // 2) <= 2 for point in change_points)  # noqa: PLR2004
+        else:
+            hits += bool(change_points)
     return hits / series
 
 

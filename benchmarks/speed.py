@@ -24,7 +24,7 @@ REPEATS = 5
 
 
 def make_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
-    """Make a case with this many launches, steady and independent."""
+    """Return the judge's request for a case with launches of random, independent block times."""
     rng = np.random.default_rng(20260105)
     names = [f"variant-{number}" for number in range(variants)]
     case = Case(

@@ -2,9 +2,9 @@
 
     python benchmarks/static_arguments.py > docs/results/static_arguments.md
 
-The function is A3's: `x[:size]` with a static `size`, so each value is another program. Resident memory is more than
-the programs: it includes growing tables and the compiler's leftovers. So it is measured several times, after equally
-many new values, in a process that has compiled some before.
+The function is that of article A3: `x[:size]` with a static `size`, so each value is another program. Resident memory
+also has tables that grow and what the compiler leaves. So it is measured several times, after equally many new values,
+in a process that has compiled some before.
 """
 
 import functools
@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import psutil
 
 BEFORE, VALUES, TIMES = 100, 200, 5
+"""Values that are compiled before measuring, values in each measurement, and number of measurements."""
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -27,11 +28,12 @@ def f(x: jax.Array, size: int) -> jax.Array:
 
 
 def main() -> None:
-    """Print the page."""
+    """Measure, and print the page as Markdown."""
     process, x = psutil.Process(), jnp.arange(float(BEFORE + VALUES * TIMES + 1))
     sizes = iter(range(1, len(x)))
 
     def compile_more(count: int) -> int:
+        """Compile for this many new values, and return the resident memory in bytes."""
         for _ in range(count):
             f(x, next(sizes)).block_until_ready()
         return int(process.memory_info().rss)

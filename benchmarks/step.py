@@ -13,19 +13,20 @@ THREADS = len(os.sched_getaffinity(0))
 
 
 def adapter() -> PyTorch:
-    """Set up PyTorch in float32, with as many threads as processors; once a process."""
+    """Return the adapter of PyTorch in float32, with as many threads as processors; call it once in a process."""
     options = catalogue.parse_options(catalogue.find("matmul-chain").variants()[USE], {})
-    made = PyTorch(
+    torch_adapter = PyTorch(
         AdapterSettings(
             mode="eager", options=options, platform="cpu", precision="float32", threads=THREADS, differentiates=False
         )
     )
-    made.initialise()
-    return made
+    torch_adapter.initialise()
+    return torch_adapter
 
 
-def chain(made: PyTorch, size: int, length: int) -> Work:
-    """Multiply `length` matrices of (size, size) in a call."""
+def chain(torch_adapter: PyTorch, size: int, length: int) -> Work:
+    """Return a step whose call multiplies `length` matrices of shape (size, size)."""
     workload = catalogue.find("matmul-chain")
     parameters = catalogue.parse_parameters(workload, {"size": size, "length": length})
-    return made.prepare(workload.pytorch(parameters, inputs.generate(workload, parameters, 0), made))
+    arrays = inputs.generate(workload, parameters, 0)
+    return torch_adapter.prepare(workload.pytorch(parameters, arrays, torch_adapter))

@@ -28,7 +28,7 @@ NUMBERS = ("kernels_per_call", "temporary_bytes", "aliased_bytes", "program_size
 
 
 def compiled(name: str, use: str, precision: Any, target: targets.Target) -> ExecutableSize | None:
-    """Compile a variant in its small size for the target."""
+    """Compile a variant, in the small size of the tests, for the target, and return the size of its executable."""
     workload = catalogue.find(name)
     kind = workload.variants()[use]
     parameters = catalogue.parse_parameters(workload, dict(SMALL[name][0]))
@@ -55,21 +55,24 @@ def compiled(name: str, use: str, precision: Any, target: targets.Target) -> Exe
 
 def main() -> None:
     """Print a row of Markdown for each program; differences read `without a device, with it`."""
-    kept = json.loads((Path(sys.argv[1]) if len(sys.argv) > 1 else CHECKS).read_text())
-    print(f"JAX {jax.__version__} here, {kept['jax']} on the {kept['device']}.\n")
+    gpu_run = json.loads((Path(sys.argv[1]) if len(sys.argv) > 1 else CHECKS).read_text())
+    print(f"JAX {jax.__version__} here, {gpu_run['jax']} on the {gpu_run['device']}.\n")
     print(f"| program | {' | '.join(name.replace('_', ' ') for name in NUMBERS)} |")
     print(f"|---|{'---:|' * len(NUMBERS)}")
     programs = same = 0
-    for key, checked in kept["checked"].items():
+    for key, checked in gpu_run["checked"].items():
         name, use, precision = key.split()
         if not (use.startswith("jax/") and checked["compiled"]):
             continue
         size = compiled(name, use, precision, targets.find("h100"))
-        told = {number: getattr(size, number) for number in NUMBERS}
-        was = {number: checked["compiled"].get(number) for number in NUMBERS}
-        cells = [str(told[one]) if told[one] == was[one] else f"**{told[one]}, {was[one]}**" for one in NUMBERS]
+        estimated = {number: getattr(size, number) for number in NUMBERS}
+        actual = {number: checked["compiled"].get(number) for number in NUMBERS}
+        cells = []
+        for number in NUMBERS:
+            is_equal = estimated[number] == actual[number]
+            cells.append(str(actual[number]) if is_equal else f"**{estimated[number]}, {actual[number]}**")
         print(f"| {key} | {' | '.join(cells)} |", flush=True)
-        programs, same = programs + 1, same + (told == was)
+        programs, same = programs + 1, same + (estimated == actual)
     print(f"\n{same} of {programs} programs are the same in all of these.")
 
 

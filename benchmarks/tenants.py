@@ -1,4 +1,4 @@
-"""Measure the operator under the chart's memory limit, beside tenants that use all that they may.
+"""Measure the operator under the chart's memory limit, with tenants that use as much as they are allowed.
 
     PYTHONPATH=tests:benchmarks python benchmarks/tenants.py        # as root; about ten minutes
 
@@ -33,7 +33,9 @@ from operator_world.fake_kubelet import write_certificate
 VALUES = yaml.safe_load((ROOT / "charts" / "accelbench" / "values.yaml").read_text())
 MEBIBYTE = 1024 * 1024
 HOSTILE = 4
+"""Number of hostile logs that are read at once."""
 REPORTED_RESULTS = 5000
+"""Number of results after which memory is reported."""
 
 
 def limit_bytes() -> int:
@@ -43,7 +45,7 @@ def limit_bytes() -> int:
 
 
 def hostile_log() -> str:
-    """Return a log of the largest size that is read as a whole: each line begins a document."""
+    """Return a log of the largest size that the operator reads as a whole, in which each line begins a document."""
     line = f"{MARK} result %06d 1/9 {'0' * 64} A\n"
     return "".join(line % number for number in range(MAXIMUM_READ_BYTES // len(line % 0)))
 
@@ -60,7 +62,7 @@ def is_suspended(run: Manifest) -> bool:
 
 
 async def seconds_of_runs(world: World, prefix: str, count: int) -> list[float]:
-    """Return the seconds of runs of one case, one after another, from creation until finished."""
+    """Create `count` runs of one case, one after another; return the seconds from each one's creation to its end."""
     seconds = []
     for number in range(count):
         name = f"{prefix}-{number}"
@@ -79,10 +81,11 @@ class Observer:
     """Report the memory of an operator and what happened to it."""
 
     def __init__(self, operator: Operator, group: MemoryGroup) -> None:
+        """Store the operator and the control group that limits its memory."""
         self._operator, self._group = operator, group
 
     def report(self, what: str) -> None:
-        """Print resident and peak memory."""
+        """Print resident and peak memory after the event `what`."""
         kills = self._group.kills
         state = "running" if self._operator.is_running else "ENDED"
         print_now(
@@ -92,7 +95,7 @@ class Observer:
 
 
 async def load(world: World, observer: Observer, arguments: Any) -> None:
-    """Bring about everything that stays: results, active runs and suspended runs."""
+    """Create the lasting load: suspended runs, active runs and results."""
     began = time.monotonic()
     world.kubelet.hold("active-")
     async with asyncio.TaskGroup() as group:
@@ -111,7 +114,7 @@ async def load(world: World, observer: Observer, arguments: Any) -> None:
 
 
 async def attack(world: World, prefix: str) -> list[float]:
-    """Have hostile logs read at once; return the seconds of runs of another tenant meanwhile."""
+    """Have the operator read hostile logs; return the seconds of another tenant's runs at the same time."""
     world.kubelet.logs_of[f"{prefix}-hostile"] = hostile_log()
     async with asyncio.TaskGroup() as group:
         runs = (make_run(f"{prefix}-hostile-{number}") for number in range(HOSTILE))
@@ -167,7 +170,7 @@ def main() -> None:
     parser.add_argument("--active", type=int, default=1000, help="active runs")
     parser.add_argument("--results", type=int, default=20_000)
     parser.add_argument("--suspended", type=int, default=500, help="suspended runs of the largest spec")
-    gc.disable()  # of this process, which plays the nodes
+    gc.disable()  # pauses of this process, which simulates the nodes, would delay the operator
     asyncio.run(run(parser.parse_args()))
 
 

@@ -91,7 +91,7 @@ $ accelbench run examples/07-transformer-lm-on-accelerators.yaml {options}
 
 @dataclass(frozen=True)
 class Row:
-    """Name one size for one target, in the variants of one framework."""
+    """Describe a row of the page: one size for one target, in the variants of one framework."""
 
     size: str
     target: str
@@ -119,7 +119,7 @@ class Row:
 
     @property
     def held_by_hand(self) -> int:
-        """Count the bytes of arguments without a compiler."""
+        """Return the bytes of a call's arguments on one device, counted by hand."""
         return held_by_torch(self.parameters) if self.side else held_on(self.parameters, targets.find(self.target))
 
 
@@ -130,15 +130,16 @@ EVERY = tuple(
 )
 
 
-def main(asked: Sequence[str]) -> None:
+def main(selected: Sequence[str]) -> None:
     """Compile the named rows, and write the page."""
-    names = ["here", "page", *(row.name for row in EVERY)]
-    if unknown := set(asked) - set(names):
-        raise SystemExit(f"unknown: {', '.join(unknown)}; there are {', '.join(names)}")
+    known = ["here", "page", *(row.name for row in EVERY)]
+    unknown = set(selected) - set(known)
+    if unknown:
+        raise SystemExit(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
     for row in EVERY:
-        if not asked or row.name in asked:
+        if not selected or row.name in selected:
             compile_one(row)
-    if not asked or "here" in asked:
+    if not selected or "here" in selected:
         keep_result([*set_to(HERE_OPTIONS)], MEASURED)
     compiled_rows = [row for row in EVERY if row.file.exists()]
     parts = [
@@ -165,13 +166,13 @@ def keep_result(options: Sequence[str], file: Path) -> None:
     """Run accelbench in a temporary folder, and keep the result."""
     with tempfile.TemporaryDirectory() as directory:
         subprocess.run(["accelbench", "run", str(MANIFEST), *options, "--out", directory], check=True)
-        (found,) = Path(directory).glob("*.result.json")
+        (result_file,) = Path(directory).glob("*.result.json")
         file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(found, file)
+        shutil.copyfile(result_file, file)
 
 
 def set_to(values: Mapping[str, object]) -> Iterator[str]:
-    """Return the options that change the manifest."""
+    """Yield the options of `accelbench run` that set these fields and parameters."""
     for name, value in values.items():
         yield from ("--set", f"{name}={value}")
 
@@ -193,6 +194,9 @@ def table(compiled_rows: Sequence[Row]) -> Iterator[str]:
     )
     for row in compiled_rows:
         variant, compiled = row.result.variants[0], row.result.compiled[0]
+        compiling = (compile_time(variant), format_bytes(variant.numbers.compile_peak_memory_bytes))
+        if compiled.dispatched:
+            compiling = ("not compiled", "")
         cells = (
             weights(row),
             row.target,
@@ -203,11 +207,7 @@ def table(compiled_rows: Sequence[Row]) -> Iterator[str]:
             format_bytes(variant.numbers.argument_bytes),
             format_bytes(row.held_by_hand),
             collectives(variant) or ("none" if compiled.dispatched else ""),
-            *(
-                ("not compiled", "")
-                if compiled.dispatched
-                else (compile_time(variant), format_bytes(variant.numbers.compile_peak_memory_bytes))
-            ),
+            *compiling,
         )
         yield f"| {' | '.join(cells)} |"
 
@@ -219,7 +219,8 @@ def arithmetic(compiled_rows: Sequence[Row]) -> Iterator[str]:
     )
     for size, side in product(SIZES, VARIANTS):
         rows = [row for row in compiled_rows if (row.size, row.side) == (size, side)]
-        if not (counts := {row.result.variants[0].numbers.flops_per_call for row in rows} - {None}):
+        counts = {row.result.variants[0].numbers.flops_per_call for row in rows} - {None}
+        if not counts:
             continue
         (counted,) = counts  # the same for every target
         row = rows[0]
@@ -237,13 +238,13 @@ def arithmetic(compiled_rows: Sequence[Row]) -> Iterator[str]:
 
 
 def excess(counted: float, other: float) -> str:
-    """Format by how much the first is larger."""
+    """Format by how many per cent the first number is larger."""
     return f"{100 * (counted / other - 1):.1f} %"
 
 
 def missing(compiled_rows: Sequence[Row]) -> Iterator[str]:
-    """Describe compilers' refusals, how well both counts agree, and what has not been compiled."""
-    apart, refusals = 0.0, dict[str, None]()
+    """Yield sentences on compilers' refusals, on how well both counts of bytes agree, and on missing rows."""
+    largest_difference, refusals = 0.0, dict[str, None]()
     for row in compiled_rows:
         if refused := row.result.compiled[0].refused:
             yield f"The compiler says of {row.size} on {row.target}: {refused}\n"
@@ -251,17 +252,17 @@ def missing(compiled_rows: Sequence[Row]) -> Iterator[str]:
             if variant.failure:
                 refusals[f"{variant.name} was not compiled: {variant.failure.message.rstrip('.')}.\n"] = None
         if held := row.result.variants[0].numbers.argument_bytes:
-            apart = max(apart, abs(math.log(held / row.held_by_hand)))
+            largest_difference = max(largest_difference, abs(math.log(held / row.held_by_hand)))
     yield from refusals
-    yield f"Arguments differ from what was counted by hand by {100 * apart:.2f} % at most."
+    yield f"Arguments differ from what was counted by hand by {100 * largest_difference:.2f} % at most."
     if absent := [row.name for row in EVERY if not row.file.exists()]:
         yield f"\nNot compiled yet: {figures.join_names(absent)}."
 
 
 def measured() -> Iterator[str]:
     """Describe the same file's measurement on a processor."""
-    given = list(set_to(HERE_OPTIONS))
-    yield HERE.format(options=" ".join(given[:2]) + " \\\n    " + " ".join(given[2:]))
+    options = list(set_to(HERE_OPTIONS))
+    yield HERE.format(options=" ".join(options[:2]) + " \\\n    " + " ".join(options[2:]))
     if not MEASURED.exists():
         yield "Not measured yet."
         return
@@ -278,13 +279,13 @@ def measured() -> Iterator[str]:
         )
         yield f"| {' | '.join(cells)} |"
     yield ""
-    yield " ".join(each.sentence for each in result.comparisons)
+    yield " ".join(comparison.sentence for comparison in result.comparisons)
     if disturbed := len(result.noisy):
         yield f"Other programs disturbed {disturbed} of the {result.rounds} rounds."
 
 
 def table_heads(*names: str) -> Iterator[str]:
-    """Return the first two lines of a table."""
+    """Yield the first two lines of a table in Markdown."""
     yield f"| {' | '.join(names)} |"
     yield "|---" * len(names) + "|"
 

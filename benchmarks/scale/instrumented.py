@@ -17,46 +17,51 @@ from typing import Any
 from accelbench_operator.__main__ import main
 
 KEPT = 20
+"""Number of steps that are kept."""
 
 longest: list[tuple[float, float, str]] = []
 """Processor milliseconds, wall milliseconds, and the callback."""
 
 
 def timed(run: Any) -> Any:
-    """Run `Handle._run` with a stopwatch."""
+    """Return `run`, asyncio's `Handle._run`, with a stopwatch around each call."""
 
     def timed_run(handle: Any) -> None:
         wall, cpu = time.perf_counter(), time.thread_time()
         run(handle)
-        note(1e3 * (time.thread_time() - cpu), 1e3 * (time.perf_counter() - wall), _name(handle))
+        record(1e3 * (time.thread_time() - cpu), 1e3 * (time.perf_counter() - wall), _name(handle))
 
     return timed_run
 
 
-def note(spent: float, passed: float, name: str) -> None:
-    """Keep the step if it is among the longest."""
+def record(cpu_milliseconds: float, wall_milliseconds: float, name: str) -> None:
+    """Keep a step if it is among the longest."""
     if len(longest) < KEPT:
-        heapq.heappush(longest, (spent, passed, name))
-    elif spent > longest[0][0]:
-        heapq.heapreplace(longest, (spent, passed, name))
+        heapq.heappush(longest, (cpu_milliseconds, wall_milliseconds, name))
+    elif cpu_milliseconds > longest[0][0]:
+        heapq.heapreplace(longest, (cpu_milliseconds, wall_milliseconds, name))
 
 
-def collecting() -> Any:
-    """Time the garbage collector, which is part of the step that triggers it."""
+def collection_timer() -> Any:
+    """Return a callback of the garbage collector that records how long a collection takes.
+
+    A collection is part of the step that triggers it.
+    """
     began = 0.0
 
-    def told(phase: str, info: dict[str, int]) -> None:
+    def on_collection(phase: str, info: dict[str, int]) -> None:
         nonlocal began
         if phase == "start":
             began = time.thread_time()
         else:
             spent = 1e3 * (time.thread_time() - began)
-            note(spent, spent, f"garbage of generation {info['generation']}, as part of a step")
+            record(spent, spent, f"garbage of generation {info['generation']}, as part of a step")
 
-    return told
+    return on_collection
 
 
 def _name(handle: Any) -> str:
+    """Return the name of the coroutine or function that the handle runs."""
     callback = handle._callback  # noqa: SLF001 - asyncio shows it nowhere else
     task = getattr(callback, "__self__", None)
     coroutine = task.get_coro() if isinstance(task, asyncio.Task) else callback
@@ -71,6 +76,6 @@ def dump(*_: object) -> None:
 
 if __name__ == "__main__":
     asyncio.events.Handle._run = timed(asyncio.events.Handle._run)  # type: ignore[method-assign]  # noqa: SLF001
-    gc.callbacks.append(collecting())
+    gc.callbacks.append(collection_timer())
     signal.signal(signal.SIGUSR1, dump)
     sys.exit(main())

@@ -23,18 +23,24 @@ NODES = 10
 PODS_A_NODE = 2_000
 HEARTBEAT_SECONDS = 10
 LAUNCH_LINES = 40
-"""Documents of launches, which an operator skips: as many as in a real log of fifteen launches."""
+"""Lines of launch documents in a log, which the operator skips: as many as fifteen real launches write."""
 
 
 class Kubelet:
     """Simulate all nodes. Use as an async context manager; `hold` keeps containers running until `release`."""
 
     def __init__(self, client: Client, certificate: Path, result: Manifest) -> None:
-        """Take a stored `result` of a real run, whose case matches the pods' in all but its identity."""
+        """Store what the simulated nodes need.
+
+        Args:
+            client: A client of the API server.
+            certificate: The file with the nodes' TLS certificate and key.
+            result: The result of a real run, which every pod reports for its own case.
+        """
         self._client = client
         self._certificate = certificate
         self._result = result
-        self._before = list(_before(result))
+        self._first_lines = list(_lines_before_result(result))
         self._logs: dict[str, str] = {}
         self._held = ""
         self.logs_of: dict[str, str] = {}
@@ -57,7 +63,7 @@ class Kubelet:
         port = self._server.addresses[0][1]
         for number in range(NODES):
             await self._join(f"node-{number}", port)
-        self._tasks = [asyncio.create_task(each) for each in (self._beat(), self._follow())]
+        self._tasks = [asyncio.create_task(task) for task in (self._beat(), self._follow())]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -89,6 +95,7 @@ class Kubelet:
         self._turns = None
 
     async def _join(self, name: str, port: int) -> None:
+        """Register a node that is ready, with its Lease; logs are served at `port`."""
         await self._client.create("/api/v1/nodes", {"metadata": {"name": name, "labels": {OS_LABEL: "linux"}}})
         amounts = {"cpu": str(PODS_A_NODE), "memory": f"{4 * PODS_A_NODE}Gi", "pods": str(PODS_A_NODE)}
         amounts["ephemeral-storage"] = "1000Ti"
@@ -106,6 +113,7 @@ class Kubelet:
         await self._client.create(f"{LEASES}", lease)
 
     async def _beat(self) -> None:
+        """Renew the Leases of all nodes for ever."""
         while True:
             for number in range(NODES):
                 moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -113,6 +121,7 @@ class Kubelet:
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
     async def _follow(self) -> None:
+        """Run each new pod that is scheduled on a node; forget the logs of deleted pods."""
         seen: set[str] = set()
         async with asyncio.TaskGroup() as group:
             async for kind, pod in self._client.follow("/api/v1/pods", fieldSelector="spec.nodeName!="):
@@ -125,6 +134,7 @@ class Kubelet:
                         group.create_task(self._play(pod))
 
     async def _play(self, pod: Manifest) -> None:
+        """Start a pod's container, wait if it is held, and end it with its log and termination message."""
         metadata = pod["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
         image = pod["spec"]["containers"][0]["image"]
@@ -154,10 +164,11 @@ class Kubelet:
                 return log, ""
         case = json.loads(metadata["annotations"][labels.CASE_ANNOTATION])
         text = json.dumps(self._result | {"case": case})
-        lines = [*self._before, *encode_document("result", "1", text)]
-        told = [
-            SpeedupEstimate(**{name: each.get(name) for name in ("variant", "verdict", "speedup", "lower", "upper")})
-            for each in self._result["comparisons"]
+        lines = [*self._first_lines, *encode_document("result", "1", text)]
+        fields = ("variant", "verdict", "speedup", "lower", "upper")
+        estimates = [
+            SpeedupEstimate(**{name: comparison.get(name) for name in fields})
+            for comparison in self._result["comparisons"]
         ]
         headline = Headline(
             case=case["name"],
@@ -165,11 +176,12 @@ class Kubelet:
             state="finished",
             round=self._result["rounds"],
             digest=digest_of(text),
-            comparisons=tuple(told),
+            comparisons=tuple(estimates),
         )
         return "\n".join([*lines, ""]), headline.to_message()
 
     async def _serve_log(self, request: web.Request) -> web.Response:
+        """Answer the API server's request for a container's log."""
         log = self._logs.get(request.match_info["pod"])
         return web.Response(text="no such container", status=404) if log is None else web.Response(text=log)
 
@@ -177,8 +189,8 @@ class Kubelet:
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
-def _before(result: Manifest) -> Iterator[str]:
-    """Return a log's lines before its result, made once so that simulated nodes cost little."""
+def _lines_before_result(result: Manifest) -> Iterator[str]:
+    """Yield the lines of a log before its result; they are the same in all logs."""
     for number in range(LAUNCH_LINES):
         yield f"accelbench/1 launch {number} 1/2 {'0' * 64} {'A' * 7800}"
     for number in range(1, result["rounds"] + 1):

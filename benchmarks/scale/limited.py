@@ -18,13 +18,14 @@ class MemoryGroup:
     """Limit and measure the memory of the processes in one control group."""
 
     def __init__(self, directory: Path, version: int) -> None:
+        """Store the group's directory and the version of control groups, 1 or 2."""
         self.directory = directory
         self._group = cgroup.ControlGroup(directory, version)
         self._peak = directory / ("memory.peak" if version > 1 else "memory.max_usage_in_bytes")
 
     @property
     def peak_megabytes(self) -> float:
-        """Return the highest memory so far, with the page cache."""
+        """Return the highest memory so far in MB, page cache included."""
         return int(self._peak.read_text()) / 1e6
 
     @property
@@ -35,7 +36,7 @@ class MemoryGroup:
 
 @contextmanager
 def memory_group(limit: int) -> Iterator[MemoryGroup]:
-    """Make a control group with that limit, in bytes; it needs root."""
+    """Create a control group whose memory limit is `limit` bytes, within the `with` block; this needs root."""
     own = cgroup.find("memory")
     if own is None:
         raise RuntimeError("no control group for memory; run this as root on Linux")

@@ -58,13 +58,13 @@ class Operator:
         group: MemoryGroup | None = None,
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Prepare it.
+        """Prepare the operator's process, which starts at the beginning of the `with` block.
 
         Args:
-            cluster: Where it runs.
-            stopwatch: Whether to time each step of its event loop, which costs a tenth of its time.
-            group: The control group that limits its memory.
-            environment: Settings.
+            cluster: The cluster that it serves.
+            stopwatch: True to time each step of its event loop, which makes it a tenth slower.
+            group: The control group that limits its memory; None for no limit.
+            environment: Environment variables with its settings.
         """
         self._place = tempfile.TemporaryDirectory()
         self._steps = Path(self._place.name) / "steps.json"
@@ -101,12 +101,12 @@ class Operator:
 
     @property
     def resident_megabytes(self) -> float:
-        """Return the present resident memory."""
+        """Return the current resident memory, in MB."""
         return float(self._measured.memory_info().rss / MEGABYTE)
 
     @property
     def peak_megabytes(self) -> float:
-        """Return the highest resident memory so far."""
+        """Return the highest resident memory so far, in MB."""
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         kibibytes = next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]
         return int(kibibytes) * 1024 / MEGABYTE
@@ -117,7 +117,7 @@ class Operator:
         return self._measured.is_running() and self._measured.status() != psutil.STATUS_ZOMBIE
 
     def requests(self) -> Counter[str]:
-        """Return the requests so far, by verb, resource and code."""
+        """Return the number of API requests so far, by `VERB RESOURCE CODE`."""
         _, text = self.scrape()
         return Counter({_kind(labels): int(float(value)) for labels, value in REQUESTS.findall(text)})
 
@@ -135,7 +135,7 @@ class Operator:
         """Return processor milliseconds, wall milliseconds and name of the longest steps since the last call."""
         self._steps.unlink(missing_ok=True)
         os.kill(self._process.pid, signal.SIGUSR1)
-        wait_until(self._steps.exists, what="the steps to be told")
+        wait_until(self._steps.exists, what="the longest steps to be written")
         return [(cpu, wall, name) for cpu, wall, name in json.loads(self._steps.read_text())]
 
     def log(self) -> str:
@@ -144,5 +144,6 @@ class Operator:
 
 
 def _kind(labels: str) -> str:
+    """Return `VERB RESOURCE CODE` from the labels of a metric of requests."""
     by_label = dict(re.findall(r'(\w+)="([^"]*)"', labels))
     return f"{by_label['verb']} {by_label['resource']} {by_label['code']}"
