@@ -5,6 +5,7 @@ from typing import Any
 
 from accelbench.workload import Arrays, Program, Tools, variant
 from accelbench.workloads.adversarial_gradient import AdversarialGradient
+from accelbench.workloads.any_platform import AnyPlatform
 from accelbench.workloads.captured_global import CapturedGlobal
 from accelbench.workloads.composed_transforms import ComposedTransforms
 from accelbench.workloads.data_dependent_branch import DataDependentBranch
@@ -27,6 +28,15 @@ class Elu(Selu):
             return state, jnp.where(x > 0, x, ALPHA * jnp.expm1(x))
 
         return replace(super().jax(parameters, arrays, tools), step=step)
+
+
+class PlatformForgotten(AnyPlatform):
+    """Lower for the platform that JAX runs on, whichever is wanted."""
+
+    @variant("jax/eigenvalues")
+    def eigenvalues(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        program = super().eigenvalues(parameters, arrays, tools)
+        return replace(program, step=lambda x, _platform: program.step(x, "cpu"))
 
 
 class BranchesExchanged(DataDependentBranch):
