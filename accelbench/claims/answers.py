@@ -36,7 +36,7 @@ BEGINNINGS: dict[ClaimVerdict, str] = {
     "opinion": "The sentence claims nothing that can be measured.",
     "not-measured-yet": "Not measured yet.",
     "untestable-here": "This hardware cannot settle it.",
-    "untestable-anywhere": "Nothing can settle it: the article does not name its machine.",
+    "untestable-anywhere": "Nothing can settle it: the article does not name what it measured.",
 }
 """How a generate answer begins."""
 AGES: dict[Age, str] = {

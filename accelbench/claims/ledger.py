@@ -44,7 +44,7 @@ manifests, if any, measure something next to it.
 """
 DECIDABLE_KINDS: frozenset[ClaimKind] = frozenset({"claim", "possibility"})
 UNNAMED = "unnamed"
-"""The machine of a claim about seconds whose article names no machine."""
+"""The machine of a claim whose article does not name what it measured: a machine, a program, or a comparison."""
 LEDGER = "ledger.yaml"
 REWORDED = "reworded.yaml"
 StoredInGit = Annotated[str, Field(pattern=r"^([0-9a-f]{7,40}:\S+)?$")]
@@ -141,7 +141,7 @@ class Claim(Document):
     hardware: Annotated[tuple[Hardware, ...], Field(min_length=1)]
     """Classes of hardware that can settle the claim. Results of other classes are shown and decide nothing."""
     machine: str = ""
-    """Part of the name of the only device that can settle a claim about seconds, or `UNNAMED`."""
+    """Part of the name of the only device that can settle the claim, or `UNNAMED`."""
     manifests: tuple[str, ...] = ()
     """File names next to the ledger; a claim about a suite also names manifests of other rows.
 
@@ -192,8 +192,12 @@ class Claim(Document):
 
     @model_validator(mode="after")
     def _require_manifests_and_forbid_unread_bounds(self) -> Self:
-        """Require a manifest or a plan to measure, and forbid bounds with which nothing would be compared."""
-        if not self.manifests and self.is_decidable and not self.to_measure:
+        """Require a manifest or a plan to measure, and forbid bounds with which nothing would be compared.
+
+        What an article measured and does not name needs neither, because nothing can settle it.
+        """
+        can_be_settled = self.is_decidable and self.machine != UNNAMED
+        if not self.manifests and can_be_settled and not self.to_measure:
             raise ValueError(f"row {self.row}: give a manifest that tests it, or toMeasure, what such a manifest needs")
         has_bounds = bool(self.majorities or self.trainings or self.expectations)
         if has_bounds and not (self.is_decidable and self.manifests):

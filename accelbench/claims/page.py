@@ -1,7 +1,8 @@
 """Write the page of all claims as Markdown, for readers who know none of the articles. Pure.
 
-The page has the answers. Other pages have all tables and warnings (`results_page`), earlier conditions and results
-(`history_page`), what is measured next (`plan_page`) and the terms (`glossary`).
+The page has the answers to the claims that a result decides. Other pages have the other claims (`unmeasured_page`), all
+tables and warnings (`results_page`), earlier conditions and results (`history_page`), what is measured next
+(`plan_page`) and the terms (`glossary`).
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ from accelbench import figures
 from accelbench.claims import answers, machines, tables, training
 from accelbench.claims.answers import VERDICT_NAMES
 from accelbench.claims.articles import Article, Articles
-from accelbench.claims.ledger import LEFT_OUT, Claim, ClaimVerdict
+from accelbench.claims.ledger import LEFT_OUT, ClaimVerdict
 from accelbench.claims.pictures import PictureFile
 from accelbench.claims.settle import MeasuredRun, SettledClaim
 from accelbench.claims.words import brief, simplify_sentence, times
@@ -30,7 +31,7 @@ VERDICT_MEANINGS: dict[ClaimVerdict, str] = {
     "opinion": "nothing in the sentence can be measured",
     "not-measured-yet": "the bounds are written, and the result is still to come",
     "untestable-here": "it needs hardware, or a setting, that we have no result of",
-    "untestable-anywhere": "it is about seconds on a machine that the article does not name",
+    "untestable-anywhere": "it is about a machine, a program or a comparison that the article does not name",
 }
 FIRST_SCREEN: Sequence[tuple[str, frozenset[ClaimVerdict]]] = (
     ("Wrong", frozenset({"refuted"})),
@@ -44,17 +45,20 @@ FIRST_SCREEN: Sequence[tuple[str, frozenset[ClaimVerdict]]] = (
 )
 """The lists of the first screen: their titles, and the verdicts of their rows."""
 DECIDED: frozenset[ClaimVerdict] = frozenset({"confirmed", "in-direction", "example-exists", "refuted", "measured"})
+UNMEASURED_PAGE = "unmeasured.md"
 RESULTS_PAGE, HISTORY_PAGE, PLAN_PAGE, WORDS_PAGE = "results.md", "history.md", "next.md", "words.md"
-"""Names of the other pages, in the directory `claims` next to the main page."""
+"""Names of the other pages, in `DIRECTORY`."""
+DIRECTORY = "claims/"
+"""The directory of the other pages, next to the main page."""
 HOW_VERDICTS_FOLLOW = (
     "Verdicts follow from bounds in files and from results; none is written by hand. An answer in words belongs to one "
     "verdict and to the results that it was written for: with others it gives way to a generated sentence. A range of "
     "launches or a single number never decides like an interval ([rules](method/claims-policy.md))."
 )
 OTHER_PAGES = (
-    f"Other pages: [all tables, with warnings](claims/{RESULTS_PAGE}), [earlier conditions and "
-    f"results](claims/{HISTORY_PAGE}), [what is measured next](claims/{PLAN_PAGE}), [words](claims/{WORDS_PAGE}), "
-    "[workloads](reference/workloads.md)."
+    f"Other pages: [rows without a result](claims/{UNMEASURED_PAGE}), [all tables, with warnings](claims/"
+    f"{RESULTS_PAGE}), [earlier conditions and results](claims/{HISTORY_PAGE}), [what is measured "
+    f"next](claims/{PLAN_PAGE}), [words](claims/{WORDS_PAGE}), [workloads](reference/workloads.md)."
 )
 
 
@@ -84,6 +88,7 @@ def page(
     shown_runs: dict[str, int] = {}
     for topic in articles.topics:
         topic_claims = [claims_by_row[row] for row in topic.rows if row in claims_by_row]
+        topic_claims = [settled_claim for settled_claim in topic_claims if settled_claim.deciding_results]
         if topic_claims:
             paragraphs.append(f"## {escape(topic.title)}")
             paragraphs += _topic_section(topic_claims, shown_runs, results_link, pictures or {})
@@ -98,7 +103,7 @@ def _first_screen(settled_claims: Sequence[SettledClaim]) -> list[str]:
     for title, verdicts in FIRST_SCREEN:
         notable = [each for each in settled_claims if each.verdict in verdicts and each.claim.notable]
         if notable:
-            lines = [f"- {escape(_short_answer(each))} ({_row_link(each.claim)})" for each in notable]
+            lines = [f"- {escape(_short_answer(each))} ({_row_link(each)})" for each in notable]
             paragraphs += [f"**{title}**", "\n".join(lines)]
     return paragraphs
 
@@ -118,20 +123,22 @@ def _counts(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def _count_gpu_rows(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return a sentence on how many rows about speed on a GPU are decided, after a space; empty without such rows.
+    """Return a sentence on how many rows that need a GPU are decided, after a space; empty without such rows.
 
-    Rows that compiled programs decide are not about speed.
+    Rows that compiled programs decide need no GPU, and what an article does not name cannot be settled on one either.
     """
     gpu_rows = [
         each
         for each in settled_claims
-        if each.claim.hardware == ("gpu",) and each.claim.kind != "opinion" and not answers.is_by_program(each)
+        if each.claim.hardware == ("gpu",)
+        and each.verdict not in {"opinion", "untestable-anywhere"}
+        and not answers.is_by_program(each)
     ]
     if not gpu_rows:
         return ""
     decided_count = sum(each.verdict in DECIDED for each in gpu_rows)
     verb = "is" if decided_count <= 1 else "are"
-    return f" Of {len(gpu_rows)} rows about speed on a GPU, {decided_count or 'none'} {verb} decided."
+    return f" Of {len(gpu_rows)} rows that only a GPU can settle, {decided_count or 'none'} {verb} decided."
 
 
 def _short_answer(settled_claim: SettledClaim) -> str:
@@ -153,7 +160,7 @@ def _overview_table(settled_claims: Sequence[SettledClaim], articles: Articles) 
     """Return a table with a row for each claim, in the order of the topics."""
     order = [row for topic in articles.topics for row in topic.rows]
     rows = [
-        (_row_link(settled_claim.claim), settled_claim.claim.asks, _verdict(settled_claim))
+        (_row_link(settled_claim), settled_claim.claim.asks, _verdict(settled_claim))
         for settled_claim in sorted(settled_claims, key=lambda each: order.index(each.claim.row))
     ]
     return markdown_table(("row", "what is asked", "verdict"), rows, right={0})
@@ -198,8 +205,8 @@ def _directory(run: MeasuredRun) -> str:
 
 
 def _table_runs(settled_claim: SettledClaim) -> tuple[MeasuredRun, ...]:
-    """Return the runs whose tables are in the claim's section: the deciding ones. Trainings share one table instead."""
-    return () if settled_claim.claim.trainings else settled_claim.deciding_runs
+    """Return the runs whose tables are in the claim's section: the deciding ones, if no findings name their numbers."""
+    return () if settled_claim.findings else settled_claim.deciding_runs
 
 
 def trainings_table(settled_claims: Sequence[SettledClaim]) -> str:
@@ -212,7 +219,7 @@ def trainings_table(settled_claims: Sequence[SettledClaim]) -> str:
                 cached = training.ratio_with_cache(condition, result)
                 rows.append(
                     (
-                        _row_link(settled_claim.claim),
+                        _row_link(settled_claim),
                         f"{condition.variant} against {condition.over}",
                         brief(times(float(condition.article))),
                         brief(times(ratio.typical, ratio.lowest, ratio.highest)) if ratio else "not measured",
@@ -236,19 +243,11 @@ def _claim_section(
     The section has the tables of `runs`; for those of the claim's other runs it refers to `earlier_rows`.
     """
     claim = settled_claim.claim
-    answer = answers.in_words(settled_claim)
-    text = f"{answer} {claim.corrected}".rstrip()
-    paragraphs = [
-        f"### Row {claim.row}",
-        f"> {escape(claim.quote.replace(LEFT_OUT, ' … '))} ({claim.article})",
-        f"**{_verdict(settled_claim)}.** {escape(text)}",
-    ]
+    paragraphs = [*quote_and_answer(settled_claim)]
     if explanations := dict.fromkeys((*settled_claim.withheld, *settled_claim.controls)):
         paragraphs.append("\n".join(f"- {escape(sentence)}" for sentence in explanations))
     if settled_claim.findings and settled_claim.answer and not claim.trainings:
         paragraphs.append("\n".join(f"- {escape(simplify_sentence(each))}" for each in settled_claim.sentences))
-    elif settled_claim.conditions and not settled_claim.findings:
-        paragraphs.append(escape(f"Asked: {'; '.join(settled_claim.conditions)}."))
     if picture:
         # The numbers of a picture's description are in the table next to it, and in the picture itself.
         summary = picture.description.partition(": ")[0]
@@ -258,24 +257,32 @@ def _claim_section(
     has_table = any(not run.results[0].observations for run in runs_with_results)  # observations have no table
     if earlier_rows and has_table:
         paragraphs.append(f"Table: see {figures.join_names([f'[row {row}](#row-{row})' for row in earlier_rows])}.")
-    paragraphs.append(_footer(settled_claim))
+    basis = answers.basis(settled_claim)
+    sentence = f"{basis[:1].upper()}{basis[1:]}."
+    paragraphs.append(f"*{escape(sentence)}* {links(settled_claim, DIRECTORY)}")
     return paragraphs
 
 
-def _footer(settled_claim: SettledClaim) -> str:
-    """Return a line with what the verdict rests on, and links to all tables, the history and the manifests."""
+def quote_and_answer(settled_claim: SettledClaim) -> tuple[str, ...]:
+    """Return the first paragraphs of a claim's section: heading, quote, and verdict with its answer."""
     claim = settled_claim.claim
-    links = [f"[{'tables' if settled_claim.runs else 'manifests'}](claims/{RESULTS_PAGE}#row-{claim.row})"]
+    text = f"{answers.in_words(settled_claim)} {claim.corrected}".rstrip()
+    return (
+        f"### Row {claim.row}",
+        f"> {escape(claim.quote.replace(LEFT_OUT, ' … '))} ({claim.article})",
+        f"**{_verdict(settled_claim)}.** {escape(text)}",
+    )
+
+
+def links(settled_claim: SettledClaim, directory: str) -> str:
+    """Return links to all tables or manifests, the history and the plan; `directory` leads to those pages."""
+    claim = settled_claim.claim
+    texts = [f"[{'tables' if settled_claim.runs else 'manifests'}]({directory}{RESULTS_PAGE}#row-{claim.row})"]
     if claim.history or claim.replaced:
-        links.append(f"[history](claims/{HISTORY_PAGE}#row-{claim.row})")
+        texts.append(f"[history]({directory}{HISTORY_PAGE}#row-{claim.row})")
     if claim.to_measure:
-        links.append(f"[next](claims/{PLAN_PAGE})")
-    links_text = " · ".join(links)
-    basis = answers.basis(settled_claim)
-    if not basis:
-        return links_text
-    sentence = f"{basis[:1].upper()}{basis[1:]}."
-    return f"*{escape(sentence)}* {links_text}"
+        texts.append(f"[next]({directory}{PLAN_PAGE})")
+    return " · ".join(texts)
 
 
 def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles) -> list[str]:
@@ -316,5 +323,7 @@ def _citation(article: Article) -> str:
     return f"{text}. {author}; {article.published or 'no date is given'}."
 
 
-def _row_link(claim: Claim) -> RawMarkdown:
-    return RawMarkdown(f"[{claim.row}](#row-{claim.row})")
+def _row_link(settled_claim: SettledClaim) -> RawMarkdown:
+    """Return a link to the claim's section, on this page or on that of claims without a result."""
+    page_name = "" if settled_claim.deciding_results else f"{DIRECTORY}{UNMEASURED_PAGE}"
+    return RawMarkdown(f"[{settled_claim.claim.row}]({page_name}#row-{settled_claim.claim.row})")

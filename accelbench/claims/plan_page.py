@@ -24,4 +24,20 @@ def page(settled_claims: Sequence[SettledClaim]) -> str:
         paragraphs.append(
             markdown_table(("row", "verdict today", "hardware", "what is to be measured"), rows, right={0})
         )
+    if commands := _commands(settled_claims):
+        paragraphs += [
+            "Manifests that decide these rows, or answer a question of ours, have no result yet. In a checkout:",
+            commands,
+            "`--beside` also runs the manifests that decide nothing. Then read each row's answer beside its results.",
+        ]
     return "\n\n".join(paragraphs) + "\n"
+
+
+def _commands(settled_claims: Sequence[SettledClaim]) -> str:
+    """Return the command for each row with a manifest to run, a line each, as a block of Markdown."""
+    return "\n".join(
+        f"    accelbench claims run --results docs/results/claims --rows {settled_claim.claim.row}"
+        f"  # {', '.join(settled_claim.manifests_to_run)}"
+        for settled_claim in settled_claims
+        if settled_claim.manifests_to_run
+    )

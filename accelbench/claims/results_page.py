@@ -47,7 +47,7 @@ def _deciding_hardware(settled_claim: SettledClaim) -> str:
     """Return a sentence on the hardware that can settle the claim."""
     claim = settled_claim.claim
     if claim.machine == UNNAMED:
-        return "The article gives a time on a machine that it does not name, so nothing can settle it."
+        return "The article does not name what it measured, or not the machine, so nothing can settle it."
     if claim.machine:
         return f"The article gives a time on one machine ({escape(claim.machine)}), and no other can settle it."
     return f"Asked of: {figures.join_names([HARDWARE_NAMES[hardware] for hardware in claim.hardware])}."

@@ -152,7 +152,8 @@ def settle(
         verdict: ClaimVerdict = "opinion"
     else:
         written = record.written if record else None
-        all_results = [result for run in all_runs for result in run.results]
+        # A control measures plain products, and not what the claim is about.
+        all_results = [result for run in all_runs if run is not control for result in run.results]
         verdict_of_one_result = _verdict_of_one_result(claim, findings, deciding_runs, bounds_written=written)
         verdict = verdict_of_one_result or _verdict_of_all_runs(
             claim,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from accelbench.api.result import Result
+    from accelbench.claims.articles import Articles
     from accelbench.claims.ledger import Claim, Hardware
     from accelbench.claims.settle import SettledClaim
     from accelbench.cli.claimed import ClaimRun
@@ -169,7 +170,7 @@ def _explain_untestable(claim: "Claim") -> str:
     from accelbench.claims.ledger import UNNAMED
 
     if claim.machine == UNNAMED:
-        return "untestable anywhere: the article does not name its machine"
+        return "untestable anywhere: the article does not name what it measured"
     return f"untestable here: it needs {claim.machine or ' or '.join(claim.hardware)}"
 
 
@@ -215,7 +216,8 @@ def _measure(run: "ClaimRun", signals: "Signals", complete_results: "Mapping[str
     "--pages",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Write the other pages into this directory: all tables, the history, what is measured next, and words.",
+    help="Write the other pages into this directory: rows without a result, all tables, the history, what is measured "
+    "next, and words.",
 )
 def report(rows: str, hardware: str, results: Path, pictures: Path | None, pages: Path | None) -> None:
     """Print all verdicts as a Markdown page."""
@@ -237,7 +239,7 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None, pages
     if pictures is not None:
         _write_pictures(settled_claims, pictures)
     if pages is not None:
-        _write_pages(settled_claims, pages, results_link)
+        _write_pages(settled_claims, all_articles, pages, results_link)
     text = page(
         settled_claims,
         all_articles,
@@ -256,14 +258,17 @@ def _write_pictures(settled_claims: "list[SettledClaim]", directory: Path) -> No
     _write_files(directory, pictures.svg_files(settled_claims))
 
 
-def _write_pages(settled_claims: "list[SettledClaim]", directory: Path, results_link: str) -> None:
+def _write_pages(
+    settled_claims: "list[SettledClaim]", all_articles: "Articles", directory: Path, results_link: str
+) -> None:
     """Write the pages next to the main one to the directory; `results_link` leads from the main page to the results."""
-    from accelbench.claims import glossary, history_page, plan_page, results_page
-    from accelbench.claims.page import HISTORY_PAGE, PLAN_PAGE, RESULTS_PAGE, WORDS_PAGE
+    from accelbench.claims import glossary, history_page, plan_page, results_page, unmeasured_page
+    from accelbench.claims.page import HISTORY_PAGE, PLAN_PAGE, RESULTS_PAGE, UNMEASURED_PAGE, WORDS_PAGE
 
     _write_files(
         directory,
         {
+            UNMEASURED_PAGE: unmeasured_page.page(settled_claims, all_articles),
             RESULTS_PAGE: results_page.page(settled_claims, f"../{results_link}"),
             HISTORY_PAGE: history_page.page(settled_claims),
             PLAN_PAGE: plan_page.page(settled_claims),

@@ -16,7 +16,7 @@ RESULTS = ROOT / "tests" / "data" / "claims"
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """The main page and those next to it, by name."""
     directory = tmp_path_factory.mktemp("pages")
-    asked = ("--rows", "4,17,24", "--results", str(RESULTS), "--pages", str(directory))
+    asked = ("--rows", "2,4,17,24,42", "--results", str(RESULTS), "--pages", str(directory))
     made = accelbench("claims", "report", *asked, cwd=ROOT)
     assert made.returncode == 0, made.stderr
     return {"claims.md": made.stdout, **{file.name: file.read_text() for file in directory.iterdir()}}
@@ -41,6 +41,16 @@ def test_replaced_results_are_on_the_page_of_the_history(pages: Mapping[str, str
 
 def test_what_is_to_be_measured_is_on_a_page_of_its_own(pages: Mapping[str, str]) -> None:
     assert re.search(r"\| 4 \|.*a100", pages["next.md"])
+    assert "--rows 42  # 42-composed-derivatives" in pages["next.md"]
+    assert "--rows 17" not in pages["next.md"]
+
+
+def test_a_row_without_a_result_is_on_a_page_of_its_own(pages: Mapping[str, str]) -> None:
+    assert "### Row 2\n" in pages["unmeasured.md"]
+    assert "### Row 2\n" not in pages["claims.md"]
+    assert "[2](claims/unmeasured.md#row-2)" in pages["claims.md"]
+    assert "### Row 17\n" not in pages["unmeasured.md"]
+    assert "[17](#row-17)" in pages["claims.md"]
 
 
 def test_the_words_of_the_tables_are_explained(pages: Mapping[str, str]) -> None:

@@ -76,6 +76,15 @@ def test_a_product_on_another_processor_explains_nothing_and_a_verdict_needs_one
         assert settled(a_claim(control="product.yaml"), ("2.1", "2.3"), product).verdict == "withheld"
 
 
+def test_a_product_alone_is_no_measurement_of_the_row() -> None:
+    product = a_run("product", ("1.0", "1.1"))
+    manifests = [ClaimManifest("row", None)]
+    found = settle(
+        a_claim(control="product.yaml"), manifests, hardware="cpu", control=product, additional_runs=[product]
+    )
+    assert found.verdict == "not-measured-yet"
+
+
 def test_a_question_of_our_own_keeps_an_answer_that_the_product_does_not_explain() -> None:
     ours = a_claim(control="product.yaml", kind="question")
     assert settled(ours, ("2.1", "2.3"), a_run("product", ("2.0", "2.2"))).verdict == "withheld"
