@@ -57,7 +57,7 @@ def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("1000", "no claim in row 1000; rows are 1 to 37, 52 to 63"),
+        ("1000", "no claim in row 1000; rows are 1 to 70, 77 to 87"),
         ("two", "'two' is neither a row"),
         ("2-x", "'2-x' is neither a row"),
         ("1-", "'1-' is neither a row nor a range of rows, such as 28 or 28-37"),

@@ -52,4 +52,4 @@ def test_typography_makes_no_difference() -> None:
 def test_only_short_passages_are_kept() -> None:
     lengths = [len(text) for texts in PASSAGES.values() for text in texts]
     assert max(lengths) < 400
-    assert sum(lengths) < 15_000
+    assert sum(lengths) < 20_000
