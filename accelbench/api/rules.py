@@ -40,7 +40,7 @@ class Rule:
     arguments: Callable[[Any], tuple[Any, ...]] = lambda _: ()
     """Returns the values of `arguments_cel`; it is called only for a value that breaks the rule."""
     field_path: str = ""
-    """Field to blame, relative to the annotated one: `.baseline`."""
+    """Path of the field that a refusal names, relative to the annotated field: `.baseline`."""
     forbidden: bool = False
     """True for the refusal `Forbidden: ...` instead of `Invalid value: ...`."""
 
