@@ -26,8 +26,11 @@ from accelbench.document import DecimalString, Document, Line, shorten
 
 MARK = "accelbench/1"
 MAXIMUM_LINE_BYTES = 8 * 1024
+"""Maximum size of a line: container runtimes split lines at 16 KiB."""
 MAXIMUM_LOG_BYTES = 4 * 1024 * 1024
+"""Maximum size of what a runner writes into its log."""
 MAXIMUM_DOCUMENT_BYTES = 8 * 1024 * 1024
+"""Maximum size of a document's JSON."""
 MAXIMUM_HEADLINE_BYTES = 3 * 1024
 """Kubelets cut a termination message after 4 KiB."""
 PAYLOAD_CHARACTERS = 7800

@@ -29,6 +29,7 @@ flush_output()
 os._exit({RETURNED})
 """
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+"""Statements that count as definitions: a script of only these is not tried in another process."""
 ADVICE = 'what stands at its top runs in every process: put it into a function, or under if __name__ == "__main__"'
 
 

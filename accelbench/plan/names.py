@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 MAXIMUM_LENGTH = 63
+"""Maximum number of characters of a DNS label."""
 MAXIMUM_JOB_LENGTH = 60
 """Maximum length of a Job's name: the pods of an Indexed Job have that name and their index as host name."""
 HASH_LENGTH = 10

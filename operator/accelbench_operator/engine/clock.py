@@ -27,6 +27,7 @@ MAXIMUM_ANSWERS = 300
 """Maximum number of answers that are kept. Once there are so many, only one answer of each `SAMPLE_SECONDS` is kept. It
 is chosen at random, because the first answer of each burst might always come from the same API server."""
 SAMPLE_SECONDS = 1.0
+"""Length of the intervals of which one answer each is kept."""
 
 
 def local_time() -> datetime:

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
 FIRST_DELAY_SECONDS = 0.5
+"""Delay before the first retry of a key; it doubles with each failure."""
 LONGEST_DELAY_SECONDS = 120.0
 MAXIMUM_DOUBLINGS = 10
 """More than enough to reach `LONGEST_DELAY_SECONDS`, and few enough that the power of two stays small."""

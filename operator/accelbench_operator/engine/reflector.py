@@ -25,6 +25,7 @@ WATCH_SECONDS = 300
 WATCHES_PER_LIST = 6
 """Watches between two lists: every half hour a list finds events that a watch has dropped."""
 FIRST_DELAY_SECONDS = 1.0
+"""Delay after the first error or short watch; it doubles with each further one."""
 LONGEST_DELAY_SECONDS = 30.0
 SHORT_WATCH_SECONDS = 5.0
 """Minimum duration of a watch that worked; after a shorter one the next may fail too, so the reflector pauses."""

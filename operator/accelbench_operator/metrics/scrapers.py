@@ -24,6 +24,7 @@ MAXIMUM_REVIEWS = 200
 MAXIMUM_REVIEWS_PER_ADDRESS = 20
 """The same maximum for one client address, so that no client uses up the reviews that a renewed token needs."""
 WINDOW_SECONDS = 60.0
+"""Length of the window in which reviews are counted."""
 BEARER_PREFIX = "Bearer "
 
 Answer = tuple[int, str]

@@ -16,7 +16,9 @@ from accelbench_operator.runs.pod_template import CONTAINER
 from accelbench_operator.runs.same_case import describe_changes
 
 INVALID_CASE_EXIT = 2
+"""Exit code of a runner that refuses its case."""
 INTERNAL_ERROR_EXIT = 3
+"""Exit code of a runner that has failed itself."""
 MAXIMUM_DETAIL = 2048
 """Maximum number of characters of a message that comes from a pod, a node or an API server."""
 DISRUPTION = "DisruptionTarget"

@@ -24,12 +24,15 @@ from accelbench_operator.runs.waits import Wait
 WORK_DIRECTORY = "/var/lib/accelbench"
 TERMINATION_LOG = "/dev/termination-log"
 SCRIPT = "accelbench-script"
+"""Name of the volume with the workload's script."""
 SCRIPT_DIRECTORY = "/etc/accelbench-script"
 SCRATCH = ("accelbench-work", "accelbench-tmp")
 """Volumes that the runner writes to."""
 STORAGE = "ephemeral-storage"
 MAXIMUM_LABEL = 63
+"""Maximum number of characters of a label's value."""
 CLAIM = "accelbench-device"
+"""Name of a pod's claim on a device."""
 NO_ISTIO = {"sidecar.istio.io/inject": "false"}
 """Label that keeps Istio's proxy out of the pod; for older releases, an annotation.
 

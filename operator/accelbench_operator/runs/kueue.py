@@ -25,6 +25,7 @@ from accelbench_operator.runs.observed import MAXIMUM_TEXT, ObservedJob
 SHORTEST_PAUSE = timedelta(seconds=5)
 """Time from a Job's suspension to the first read of its Workload, and minimum pause between two reads."""
 LONGEST_PAUSE = timedelta(minutes=5)
+"""Maximum pause between two reads."""
 
 Manifest = Mapping[str, Any]
 

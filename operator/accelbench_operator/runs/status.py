@@ -22,7 +22,9 @@ from accelbench_operator.runs.summary import Summary
 MAXIMUM_COMPARISONS = 64
 """Maximum number of comparisons in a status."""
 MAXIMUM_HEADLINE = 160
+"""Maximum number of characters of `status.headline`."""
 MAXIMUM_MESSAGE = 2048
+"""Maximum number of characters of a condition's message."""
 SHORT_MESSAGE = 256
 """Maximum characters of a message in a status that the API server has refused as too large."""
 NOISY = "measured next to other load, as acceptNoise allows: an interval, but no certified verdict"
