@@ -64,9 +64,9 @@ class CheckedVariant:
 
     @property
     def is_to_blame(self) -> bool:
-        """Return True if the variant failed, or if a check failed for another reason than a function of the workload.
+        """Return True if the variant or one of its checks failed.
 
-        A broken environment is no fault of the variant.
+        Neither a broken environment nor a failure of `parity` because of a function of the workload counts.
         """
         if self.environment_failed:
             return False

@@ -8,10 +8,10 @@ from prometheus_client.registry import Collector
 
 from accelbench.api.reasons import AttemptReason
 
+# Upper bounds of the buckets of histograms, in seconds.
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 RECONCILE_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 WAIT_BUCKETS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400)
-"""Upper bounds of the buckets of histograms, in seconds; so are the other `..._BUCKETS`."""
 
 
 class Telemetry(Collector):

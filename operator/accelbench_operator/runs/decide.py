@@ -209,7 +209,7 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
 def _reads_of_unwatched_pods(
     attempts: Iterable[Attempt], plan: Plan, observed: Observed, now: datetime
 ) -> tuple[tuple[ReadPods, ...], list[datetime]]:
-    """Return the action that reads the unwatched pods that are due, if any, and when to read each other one."""
+    """Return the action that reads the unwatched pods that are due, if any, and when to read the other ones."""
     due_pods: list[ObservedPod] = []
     later_reads: list[datetime] = []
     for pod in unwatched_pods(attempts, plan, observed):
