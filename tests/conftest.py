@@ -1,4 +1,4 @@
-"""Provide what every test may use: real clusters (`control_plane`, `node_cluster`, `cluster`) and `installed`."""
+"""Provide what every test may use: real clusters (`control_plane`, `cluster`)."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from accelbench_runner.protocol import MACHINE_DIRECTORY
 from cluster.errors import ToolMissingError
 from tiers import DURATIONS, E2E, Order, Recorder, sort
 
-pytest_plugins = ["cluster.fixtures", "e2e.fixtures", "operator_world.fixtures", "taxonomy.recording"]
+pytest_plugins = ["cluster.fixtures", "operator_world.fixtures", "taxonomy.recording"]
 
 # A test that is slow for want of a processor, or because its first example imports scipy, is no failure. Under CI
 # the examples are the same each time, so that a failure is the push's own; elsewhere they are new.

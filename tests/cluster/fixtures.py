@@ -1,6 +1,7 @@
 """The test cluster as pytest fixtures.
 
-`control_plane` is for objects, `node_cluster` for pods, `cluster` is either of them in a namespace of the test's own.
+`control_plane` is for objects. Tests in `e2e` also have `node_cluster`, which runs pods. `cluster` is either of them,
+in a namespace of the test's own.
 
 Each worker of pytest-xdist that needs one starts its own, once. A control plane takes 4 seconds; what it is made of has
 been built beforehand (`python -m prepare`).
@@ -25,20 +26,13 @@ if TYPE_CHECKING:
 
     from cluster.cluster import Cluster
 
-__all__ = ["cluster", "control_plane", "namespace", "node_cluster"]
+__all__ = ["cluster", "control_plane", "namespace"]
 
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[Cluster]:
     """A real API server with its controllers and scheduler, and no node: pods stay pending."""
-    with _session_cluster(node=False) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="session")
-def node_cluster() -> Iterator[Cluster]:
-    """A real cluster of one node that runs pods; it has no DNS, no service addresses and no way out to the network."""
-    with _session_cluster(node=True) as cluster:
+    with running_cluster(node=False) as cluster:
         yield cluster
 
 
@@ -65,7 +59,7 @@ def namespace(cluster: Cluster) -> str:
 
 
 @contextlib.contextmanager
-def _session_cluster(*, node: bool) -> Iterator[Cluster]:
+def running_cluster(*, node: bool) -> Iterator[Cluster]:
     given = given_cluster()
     if given:
         yield given

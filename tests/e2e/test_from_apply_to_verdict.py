@@ -45,7 +45,7 @@ def verdict(comparison: dict[str, Any]) -> str:
     return "noisy" if comparison.get("noisy") else str(comparison["verdict"])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def example(installed: Installed) -> dict[str, Any]:
     """The first example, applied, seen under way, and finished."""
     installed.apply(yaml.safe_dump(EXAMPLE))

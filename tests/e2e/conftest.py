@@ -1,4 +1,7 @@
-"""One installation for all tests on a real node: what takes minutes is done once."""
+"""Provide one node and one installation for all tests of this directory.
+
+Both end with its last test. Taking a node down removes gigabytes, which takes minutes: other workers run meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.fixtures import running_cluster
 from cluster.wait import wait_until
 
 if TYPE_CHECKING:
@@ -21,7 +25,14 @@ SYSTEM = "accelbench-system"
 """Of the operator, which is held to the same."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
+def node_cluster() -> Iterator[Cluster]:
+    """A real cluster of one node that runs pods; it has no DNS, no service addresses and no way out to the network."""
+    with running_cluster(node=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="package")
 def installed(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     """accelbench, installed by helm on a real node from the Dockerfile's images."""
     # Every test run loads this module, and few need these.
