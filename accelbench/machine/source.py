@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 NEW_LINE = re.compile("\r\n?|\n")
@@ -20,6 +21,7 @@ class Span(NamedTuple):
     end: int
 
 
+@lru_cache(maxsize=256)
 def code_of(source: str) -> str:
     """Return the source without comments, docstrings and blank lines; unchanged if it is not Python.
 
