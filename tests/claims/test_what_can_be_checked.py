@@ -30,11 +30,11 @@ SEVERAL = 8
 
 
 def narrow() -> list[ParameterSet]:
-    """The manifests in a narrow precision, in which a small step is lost; a push tries one for each precision."""
+    """The manifests in a narrow precision, in which a small step is lost; a push tries one."""
     runs = [read(str(path))[0] for path in sorted(CLAIMS.glob("[0-9]*.yaml")) if path.name not in LARGE]
     precisions = {run.metadata.name: run.spec.measurement.precision for run in runs}
     names = [name for name, precision in precisions.items() if precision in NARROW]
-    return one_of_each(names, by=lambda name: precisions[name])
+    return one_of_each(names, by=lambda _name: "narrow")
 
 
 def of_claim(name: str) -> list[Case]:

@@ -14,7 +14,9 @@ SECONDS = 3.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("does", "limits"), [("hangs", "product"), ("crashes", "triad")])
+@pytest.mark.parametrize(
+    ("does", "limits"), [("hangs", "product"), pytest.param("crashes", "triad", marks=pytest.mark.nightly)]
+)
 def test_variants_whose_probes_do_not_answer_are_measured_and_what_is_missing_is_not_checked(
     does: Literal["hangs", "crashes"], limits: Literal["product", "triad"], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from accelbench_operator.metrics import families as metrics
 from accelbench_operator.metrics import results_text
 from accelbench_operator.metrics.results_text import ResultsText
 from metrics.documents import failed, faster, invalid, snapshot
+from tiers import on_a_push
 
 if TYPE_CHECKING:
     from accelbench_operator.runs.summary import Summary
@@ -33,7 +34,7 @@ def text(written: ResultsText, results: tuple[Summary, ...]) -> bytes:
     return b"".join(written.write(results))
 
 
-@pytest.mark.parametrize("accept", FORMATS)
+@pytest.mark.parametrize("accept", on_a_push(FORMATS, lambda accept: accept != ""))
 @given(
     st.lists(
         st.dictionaries(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), st.integers(0, 2), max_size=8), max_size=4

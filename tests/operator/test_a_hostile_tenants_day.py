@@ -26,7 +26,7 @@ def apply_honest_run(world: World, number: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", on_a_push(range(12), lambda seed: seed < 2))
+@pytest.mark.parametrize("seed", on_a_push(range(12), lambda seed: seed < 1))
 def test_a_hostile_tenants_day_changes_no_result_of_another(seed: int) -> None:
     # Of the pods some are evicted, so that there are further attempts.
     fates = [Fate(4.0, 30.0, how) for how in ("whole", "whole", "evicted")]

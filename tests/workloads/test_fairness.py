@@ -78,7 +78,7 @@ def test_a_checkpoint_in_a_scan_computes_again_and_takes_less_memory() -> None:
     ("workload", "use", "graphs"),
     [
         ("mlp", "pytorch/compile-step", 2),
-        ("linear-regression", "pytorch/compile-whole", 1),
+        pytest.param("linear-regression", "pytorch/compile-whole", 1, marks=pytest.mark.nightly),
         pytest.param("mlp", "pytorch/compile-whole", 1, marks=pytest.mark.nightly),
     ],
 )
