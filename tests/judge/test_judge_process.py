@@ -12,6 +12,7 @@ import pytest
 from accelbench.api.result import Check
 from accelbench.catalogue import script
 from accelbench_runner.supervisor.log_writer import MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
+from cluster.wait import HANG_SECONDS
 
 REFERENCE = "def reference(x):\n    {}\n    return 2 * x\n"
 CLOSES = """
@@ -32,7 +33,7 @@ answer = {"certificate": {"checks": [check]}, "comparisons": [], "rounds": 1}
 pathlib.Path(request["answer"]).write_text(json.dumps(answer))
 """
 ASK = """
-import os, sys
+import os, signal, sys
 from pathlib import Path
 from accelbench_runner.supervisor.children import Interruption, adopt_orphans
 from accelbench_runner.supervisor.judge_process import Judge
@@ -41,11 +42,14 @@ from judge.launches import a_case, a_launch
 
 directory, seconds, *command = sys.argv[1:]
 adopt_orphans()
+interruption = Interruption()
+if os.environ.get("SIGNAL"):
+    interruption.signal = signal.Signals[os.environ["SIGNAL"]]
 judge = Judge(
     command=command,
     environment=os.environ,
     directory=Path(directory),
-    interruption=Interruption(),
+    interruption=interruption,
     log=LogWriter(1),
     unseen_seed=1,
     timed=False,
@@ -55,9 +59,11 @@ assessment = judge.assess(
     [a_launch("numpy/eager", facts={"parityUnits": 2})],
     {"1/numpy/eager": Path(directory, "outputs")},
     limit_seconds=float(seconds),
+    last_try=False,
 )
-[check] = [check for check in assessment.certificate.checks if check.name == "parity"]
-Path(directory, "check.json").write_text(check.to_json())
+if assessment is not None:
+    [check] = [check for check in assessment.certificate.checks if check.name == "parity"]
+    Path(directory, "check.json").write_text(check.to_json())
 """
 TESTS = Path(__file__).parents[1]
 JUDGE = (sys.executable, "-m", "accelbench_runner.judge")
@@ -148,3 +154,11 @@ def test_where_the_reference_never_ends_the_launches_are_judged_without_it(tmp_p
     command = (sys.executable, str(tmp_path / "hangs.py"))
     check, _ = judged(functions("pass"), tmp_path, seconds=4, command=command)
     assert "had not finished after 4 s; it was at hangs.py, line 5 in <module>" in check.reading
+
+
+def test_a_signal_that_comes_just_before_the_judge_starts_interrupts_it(tmp_path: Path) -> None:
+    environment = {**os.environ, "SIGNAL": "SIGTERM", "PYTHONPATH": str(TESTS)}
+    never_ends = [sys.executable, "-c", "import threading; threading.Event().wait()"]
+    command = [sys.executable, "-c", ASK, str(tmp_path), str(10 * HANG_SECONDS), *never_ends]
+    subprocess.run(command, env=environment, check=True, timeout=HANG_SECONDS)
+    assert not (tmp_path / "check.json").exists()

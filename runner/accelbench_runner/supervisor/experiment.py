@@ -388,7 +388,9 @@ class Supervisor:
             is_last_try = self.interruption.signal is not None
             # Even at the case's deadline, the judge gets `JUDGE_SECONDS`.
             limit_seconds = LAST_JUDGE_SECONDS if is_last_try else max(JUDGE_SECONDS, self._deadline - began)
-            assessment = self.judge.assess(self.case, launches, outputs, limit_seconds=limit_seconds)
+            assessment = self.judge.assess(
+                self.case, launches, outputs, limit_seconds=limit_seconds, last_try=is_last_try
+            )
             self._judge_seconds += self.clock() - began
             if assessment is not None:
                 self._assessment = assessment

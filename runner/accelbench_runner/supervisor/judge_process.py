@@ -57,12 +57,20 @@ class Judge:
     before it had computed the reference."""
 
     def assess(
-        self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
+        self,
+        case: Case,
+        launches: Sequence[LaunchRecord],
+        outputs: Mapping[str, Path],
+        *,
+        limit_seconds: float,
+        last_try: bool,
     ) -> Assessment | None:
         """Run the judge on all rounds so far; return None if a signal interrupts the judge.
 
-        `outputs` maps `ROUND/VARIANT` to the directory with the outputs of that launch. Raises JudgeError if the judge
-        gives no answer, and JudgeKilledError if it was killed.
+        The last try follows a signal: no signal interrupts it, and the result is None if it reaches its limit.
+        `outputs` maps `ROUND/VARIANT` to the directory with the outputs of that launch.
+
+        Raises JudgeError if the judge gives no answer, and JudgeKilledError if it was killed.
         """
         request = JudgeRequest(
             case=case,
@@ -75,7 +83,7 @@ class Judge:
             **self.without_reference,
         )
         try:
-            return self._ask(request, limit_seconds)
+            return self._ask(request, limit_seconds, last_try=last_try)
         except _NoAnswerError as error:
             # The judge survives exceptions. So the workload's reference() may have ended the process, or taken too
             # long: ask once more without the reference.
@@ -86,16 +94,15 @@ class Judge:
                     self.without_reference = {"reference_problem": f"the process that computed it {error}"}
                 request = request.model_copy(update=self.without_reference)
                 with contextlib.suppress(_NoAnswerError):
-                    return self._ask(request, limit_seconds)
+                    return self._ask(request, limit_seconds, last_try=last_try)
             raise JudgeError(f"the judge {error}") from error
 
-    def _ask(self, request: JudgeRequest, limit_seconds: float) -> Assessment | None:
+    def _ask(self, request: JudgeRequest, limit_seconds: float, *, last_try: bool) -> Assessment | None:
         """Run the judge's process once, and return its answer.
 
-        Returns None if a signal interrupts the judge, or if it reaches its limit in a run that began after a signal.
+        Returns None if a signal interrupts the judge, or if it reaches its limit in the last try, after a signal.
         Raises _NoAnswerError if the judge ends, or is stopped at its limit, before it has answered.
         """
-        after_signal = self.interruption.signal is not None
         request_file, answer_file = self.directory / "request.json", Path(request.answer)
         request_file.write_text(request.to_json())
         answer_file.unlink(missing_ok=True)
@@ -112,11 +119,10 @@ class Judge:
                 **SLEEPING_THREADS,
             },
             listener=listener,
-            # The last try after a signal runs until its limit, so no signal interrupts it.
-            interruption=Interruption() if after_signal else self.interruption,
+            interruption=Interruption() if last_try else self.interruption,
         )
         forward.finish()
-        is_late_after_signal = after_signal and child_exit.killed_for == "limit"
+        is_late_after_signal = last_try and child_exit.killed_for == "limit"
         if child_exit.killed_for == "interrupted" or is_late_after_signal:
             return None
         try:
@@ -149,8 +155,14 @@ class NothingToJudge:
     """Stand in for the judge where variants are only compiled: there are no outputs and no times."""
 
     def assess(
-        self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
+        self,
+        case: Case,
+        launches: Sequence[LaunchRecord],
+        outputs: Mapping[str, Path],
+        *,
+        limit_seconds: float,
+        last_try: bool,
     ) -> Assessment:
         """Stop the case after one round: a compiler returns the same program every time."""
-        del case, launches, outputs, limit_seconds
+        del case, launches, outputs, limit_seconds, last_try
         return Assessment(certificate=Certificate(), comparisons=(), rounds=1, stop=StopReason.COMPILED)
