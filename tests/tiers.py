@@ -2,7 +2,7 @@
 
 | tier | marker | runs | holds |
 |---|---|---|---|
-| quick | none | `make test` | what launches no framework, and no plugin or operator against a real cluster |
+| quick | none | `make test` | what takes a few seconds and launches no framework |
 | push | `slow`, `node` | `make check`, which `.ci/run` calls | every behaviour once |
 | nightly | `nightly` | `make test-all` | every combination, long storms, older releases |
 

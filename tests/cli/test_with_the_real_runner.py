@@ -70,6 +70,7 @@ def test_every_launch_is_kept_with_its_blocks_in_full(ran: tuple[Path, subproces
     assert all(block["seconds"] > 0 and block["units"] > 0 for launch in launches for block in launch["blocks"])
 
 
+@pytest.mark.slow
 def test_a_framework_that_is_missing_is_that_variants_failure_and_says_how_to_install_it(tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "torch"
     missing.mkdir(parents=True)
@@ -105,6 +106,7 @@ def child_of(pid: int) -> str:
     return str(child.pid)
 
 
+@pytest.mark.slow
 def test_the_runner_and_its_launch_end_when_the_command_is_killed(tmp_path: Path) -> None:
     (tmp_path / "chain.yaml").write_text(MANIFEST)
     with started("run", "chain.yaml", "--out", "out", cwd=tmp_path) as process:
@@ -116,6 +118,7 @@ def test_the_runner_and_its_launch_end_when_the_command_is_killed(tmp_path: Path
     assert not [pid for pid in pids if Path("/proc", pid).exists()]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_every_launch_and_keeps_a_partial_result(tmp_path: Path) -> None:
     (tmp_path / "chain.yaml").write_text(MANIFEST)
     with started("run", "chain.yaml", "--out", "out", cwd=tmp_path) as process:

@@ -201,6 +201,7 @@ def test_a_variant_that_fails_says_why_and_the_others_stand(
     assert "failed" not in outcomes(result).values()
 
 
+@pytest.mark.slow
 def test_real_processes_find_what_the_simulation_in_one_process_finds(tmp_path: Path) -> None:
     """Supervisor, launches and judge, each a process: what was put in comes out, and a crash is its variant's own."""
     crashing = "crashing"

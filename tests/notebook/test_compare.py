@@ -137,6 +137,7 @@ def test_the_defaults_of_drawing_are_those_that_it_was_given(tmp_path: Path) -> 
     assert inputs.generate(found, found.Parameters(), 0).batches[0]["x"].shape == (4, 2)
 
 
+@pytest.mark.slow
 def test_a_framework_is_imported_by_the_launch_that_needs_it_and_by_no_other(tmp_path: Path) -> None:
     code = f"""
 import sys

@@ -37,6 +37,7 @@ def test_a_launch_that_sends_garbage_has_no_time(listener: LaunchListener) -> No
     assert listener.grace_seconds() == 0
 
 
+@pytest.mark.slow
 def test_a_launch_that_does_not_exit_is_killed(run: Run) -> None:
     ended = run(case_of("fine", "closes-its-pipe", rounds=1))
     failure = ended.variant("closes-its-pipe").failure

@@ -123,6 +123,7 @@ def test_when_every_variant_failed_measuring_stops(simulate: Simulation) -> None
     assert len(ended.launches) == 3
 
 
+@pytest.mark.slow
 def test_a_launch_that_hangs_is_ended_and_says_where_it_hung(run: Run) -> None:
     ended = run(case_of("fine", "hangs", "fine_2", limit=8))
     failure = ended.variant("hangs").failure

@@ -55,6 +55,7 @@ def test_a_case_that_runs_out_of_memory_keeps_the_other_variants_results(
     assert ended.result.fingerprint["memoryLimitBytes"] == str(LIMIT_BYTES)
 
 
+@pytest.mark.slow
 def test_a_launch_that_never_gets_on_for_lack_of_memory_has_run_out_of_it(
     run: Callable[..., Ended], group_with_a_limit: Path
 ) -> None:

@@ -40,6 +40,7 @@ def path(tmp_path: Path) -> str:
     return os.pathsep.join([str(tmp_path / "site"), str(ROOT / "tests")])
 
 
+@pytest.mark.slow
 def test_it_is_checked_like_ours(path: str, tmp_path: Path) -> None:
     manifest = tmp_path / "damping.yaml"
     manifest.write_text(MANIFEST)

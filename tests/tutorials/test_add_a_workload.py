@@ -66,12 +66,14 @@ def test_the_examples_are_the_tutorials_workloads(name: str) -> None:
     assert (ROOT / "examples" / name).read_text() == dict(FILE.findall(PAGE))[name]
 
 
+@pytest.mark.slow
 def test_its_two_scripts_compute_the_same(project: Path) -> None:
     beside = {**os.environ, "PYTHONPATH": str(project)}
     done = subprocess.run([sys.executable, "-c", SCRIPTS], env=beside, check=True, stdout=subprocess.PIPE, text=True)
     assert float(done.stdout) < 1e-6
 
 
+@pytest.mark.slow
 def test_its_reference_computes_what_the_functions_do(project: Path) -> None:
     [reference] = re.findall(r"^def reference\(x\):\n.*?(?=^```)", PAGE, re.MULTILINE | re.DOTALL)
     (project / "with_reference.py").write_text((project / "softmax_rows.py").read_text() + "\n\n" + reference)
