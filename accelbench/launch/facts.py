@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.types import PositiveInt
 
+from accelbench.api.operation_times import MAXIMUM_OPERATIONS
 from accelbench.catalogue.observations import MAXIMUM_CHARACTERS as MAXIMUM_OBSERVED_CHARACTERS
 from accelbench.catalogue.observations import MAXIMUM_OWN, NAME, STANDARD
 from accelbench.document import Document
@@ -35,6 +36,8 @@ that name are the variant's own work.
 """
 PROBES: tuple[Probe, ...] = get_args(Probe)
 
+MAXIMUM_OPERATION_CHARACTERS = 120
+"""Maximum length of a profiled operation's name, and of its source."""
 MAXIMUM_OUTPUTS = 64
 """Maximum number of exported arrays whose types and shapes a launch reports: a network exports each of its weights."""
 
@@ -327,6 +330,26 @@ class Dependence(FactWithFields):
     replay: Replay | None = None
 
 
+class ProfiledOperation(FactWithFields):
+    """Hold the time of one operation in a profiled call, as `accelbench.api.operation_times` defines it."""
+
+    name: Annotated[str, StringConstraints(max_length=MAXIMUM_OPERATION_CHARACTERS)]
+    source: Annotated[str, StringConstraints(max_length=MAXIMUM_OPERATION_CHARACTERS)] = ""
+    merged: bool = False
+    runs: PositiveFloat
+    seconds: Annotated[FiniteFloat, Ge(0)]
+
+
+class ProfiledCalls(FactWithFields):
+    """Hold what the framework's profiler recorded of calls, in a launch that is not timed."""
+
+    seconds_per_call: PositiveFloat
+    calls: PositiveInt
+    busy_share: Annotated[FiniteFloat, Ge(0), Le(1)] | None = None
+    operations: Annotated[list[ProfiledOperation], Len(max_length=MAXIMUM_OPERATIONS)] = []
+    left_out: Count = 0
+
+
 class FormulaRun(FactWithFields):
     """Describe how the program ran in float64, once and untimed, after its blocks were timed."""
 
@@ -454,6 +477,8 @@ class Facts(Document):
     formula: Fact[FormulaRun] = NOT_REPORTED
     observations: Fact[Observed] = NOT_REPORTED
     """Only of a launch with protocol `observe`, which times nothing."""
+    profiled_calls: Fact[ProfiledCalls] = NOT_REPORTED
+    """Only of a launch that explains, which times nothing."""
 
     # The device and the machine while blocks were timed.
     device: Fact[Device] = NOT_REPORTED

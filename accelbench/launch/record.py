@@ -25,7 +25,7 @@ MISMATCH = sys.float_info.max
 BEFORE_ROUNDS = 0
 """Round in the record of a variant that could not be launched at all."""
 
-Activity = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits", "formula"]
+Activity = Literal["watch", "parity", "operations", "synchronisation", "dependence", "limits", "formula", "explain"]
 """Work of a launch outside its phases: calling NVML, exporting outputs for the parity check, running other checks."""
 
 

@@ -17,15 +17,17 @@ from accelbench.document import Document
 from accelbench.launch.facts import Probe
 from accelbench.launch.record import Activity, Block
 
-Purpose = Literal["measure", "probe", "check", "compile"]
+Purpose = Literal["measure", "probe", "check", "compile", "explain"]
 """Purpose of a launch. `probe`: a warm start, with the compile caches of an earlier launch, that ends after the first
 step. `check`: everything that a measurement does, except timing blocks. `compile`: compile for the case's target, and
-run nothing."""
+run nothing. `explain`: make calls under the framework's profiler, and time nothing for a verdict."""
 
 MAXIMUM_MESSAGE_BYTES = 1024 * 1024
 PROBE_FILE = "under-way"
 """A file in the launch's directory that names the probe running between blocks, because a message would wake the
 supervisor."""
+TRACE_FILE = "trace.json.gz"
+"""A file in the directory of a launch that explains: the profiler's trace."""
 MACHINE_DIRECTORY = "ACCELBENCH_MACHINE_DIRECTORY"
 """Environment variable: the directory, shared by all launches of a case, in which frameworks cache facts about the
 machine."""

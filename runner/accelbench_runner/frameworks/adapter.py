@@ -18,6 +18,7 @@ from accelbench.frameworks import Options
 from accelbench.launch.facts import Arithmetic, CompileCache, CompiledFor, Device, ExecutableSize, GradMode, Precision
 from accelbench.targets import Target
 from accelbench.workload import Array, Operations, Program
+from accelbench_runner.frameworks.profiler import Profiler
 from accelbench_runner.frameworks.work import Work
 
 NOT_PLACED = "To run a variant of your own as it is written, return Program(..., placed=True)"
@@ -351,11 +352,13 @@ class Targets(ABC):
 
 
 class Adapter(Execution):
-    """Connect one framework to a launch. `Execution` is required; accounting and targets are optional."""
+    """Connect one framework to a launch. `Execution` is required; accounting, targets and profiler are optional."""
 
     accounting: Accounting = Accounting()
     targets: Targets | None = None
     """None: the framework compiles only for the device that it runs on."""
+    profiler: Profiler | None = None
+    """None: the framework cannot show which operations take most of a call."""
 
 
 class Span(NamedTuple):

@@ -28,6 +28,7 @@ from accelbench_runner.frameworks.adapter import (
 )
 from accelbench_runner.frameworks.jax_accounting import CompiledCall, JaxAccounting
 from accelbench_runner.frameworks.jax_captured import JaxCaptured
+from accelbench_runner.frameworks.jax_profiler import JaxProfiler
 from accelbench_runner.frameworks.jax_targets import JaxTargets
 from accelbench_runner.frameworks.work import Work
 
@@ -69,6 +70,7 @@ class Jax(Adapter):
         self.compiled = CompiledCall()
         self.accounting = JaxAccounting(self.compiled)
         self.targets = JaxTargets(self.compiled, self.accounting)
+        self.profiler = JaxProfiler(self.compiled)
         self.float_bytes = jnp.dtype(self._dtype).itemsize
         self._captured = JaxCaptured(self._dtype, DTYPES[settings.rounded or settings.precision])
 

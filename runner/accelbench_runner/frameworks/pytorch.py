@@ -39,6 +39,7 @@ from accelbench_runner.frameworks.torch_cuda_graphs import SameAddresses, requir
 from accelbench_runner.frameworks.torch_draws import draw_random_numbers_in
 from accelbench_runner.frameworks.torch_operations import TransformWatch
 from accelbench_runner.frameworks.torch_outputs import host_array
+from accelbench_runner.frameworks.torch_profiler import TorchProfiler
 from accelbench_runner.frameworks.torch_targets import TorchTargets
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.outputs import type_name
@@ -91,6 +92,7 @@ class PyTorch(Adapter):
         self._placement = Placement(self._backend.device)
         self.accounting = TorchAccounting(settings, self._backend, self._placement)
         self.targets = TorchTargets(self._placement, compiles=self._compiles)
+        self.profiler = TorchProfiler(self._backend.device)
         rounded = DTYPES[settings.rounded or settings.precision]
         self._captured = TorchCaptured(self._backend.device, self._dtype, rounded)
         self.float_bytes = self._dtype.itemsize

@@ -171,7 +171,7 @@ class TorchAccounting(Accounting):
             update={"operations_recorded": recorded, "operations_differentiated": differentiated}
         )
         if not isinstance(counter, ValueCounter):
-            return dispatched if _has_compiled() else dispatched.model_copy(update=counter.dispatched_fields())
+            return dispatched if has_compiled() else dispatched.model_copy(update=counter.dispatched_fields())
         run = self._count_compiled(dispatched.written or 0.0)
         optimised = {"run": run, "source": "Inductor's graphs", **counter.count_omittable(results)}
         return dispatched.model_copy(update=optimised)
@@ -241,7 +241,7 @@ class TorchAccounting(Accounting):
         return list(self._backend.events.ratios) if self._backend.events else []
 
 
-def _has_compiled() -> bool:
+def has_compiled() -> bool:
     """Return True if Dynamo has compiled a function in this process, as an author's own `torch.compile` does."""
     if "torch._dynamo" not in sys.modules:
         return False

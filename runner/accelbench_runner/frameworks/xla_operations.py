@@ -79,6 +79,11 @@ class Module:
             elif computation and (opcode := OPCODE.search(line)):
                 self._computations[computation].append(Instruction(opcode[1], line))
 
+    @property
+    def computations(self) -> Sequence[str]:
+        """Return the names of all computations."""
+        return tuple(self._computations)
+
     def instructions(self, computation: str) -> Sequence[Instruction]:
         """Return the instructions of a computation in order; none for an unknown computation."""
         return self._computations.get(computation, ())

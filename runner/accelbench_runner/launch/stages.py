@@ -29,7 +29,7 @@ from accelbench.workload import Program
 from accelbench_runner.devices import cpu
 from accelbench_runner.frameworks.adapter import Adapter, export_numbers
 from accelbench_runner.frameworks.work import Work
-from accelbench_runner.launch import blocks, dependence, formula, limits, meddling, observe
+from accelbench_runner.launch import blocks, dependence, formula, limits, meddling, observe, profiling
 from accelbench_runner.launch.compilation import Compilation
 from accelbench_runner.launch.preparation import (
     import_framework,
@@ -117,10 +117,23 @@ class Launch:
             make_first_call(task, adapter, work, self._import_seconds)
             self._reporter.send_facts(compile_cache=adapter.accounting.compile_cache)
             return
-        if task.measure.protocol == "observe":
+        if task.request.purpose == "explain":
+            self._explain(adapter)
+        elif task.measure.protocol == "observe":
             self._observe(adapter)
         else:
             self._measure_steps(adapter)
+
+    def _explain(self, adapter: Adapter) -> None:
+        """Make calls under the framework's profiler, and report which operations take most of them."""
+        task = self._task
+        _, work = set_up(task, adapter)
+        make_first_call(task, adapter, work, self._import_seconds)
+        with self._reporter.outside_phases("explain"):
+            self._reporter.send_facts(
+                profiled_calls=lambda: profiling.profile_calls(adapter.profiler, work, task.directory, task.clock)
+            )
+        self._reporter.send(Measured())
 
     def _observe(self, adapter: Adapter) -> None:
         """Make the calls of the protocol `observe`, which times nothing, and report the facts about them."""

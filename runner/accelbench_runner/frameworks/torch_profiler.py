@@ -1,0 +1,106 @@
+"""Record PyTorch programs by PyTorch's profiler, and find the operations in its trace."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from accelbench.document import shorten
+from accelbench.launch.facts import MAXIMUM_OPERATION_CHARACTERS
+from accelbench_runner.frameworks.profiler import Profiler, RecordedOperations
+from accelbench_runner.frameworks.source_lines import Line, format_lines, is_users
+from accelbench_runner.frameworks.torch_accounting import has_compiled
+from accelbench_runner.frameworks.trace import Event, Operation, interval, timed
+from accelbench_runner.frameworks.work import Work
+
+KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
+"""Categories of events on a GPU."""
+OPERATIONS = "cpu_op"
+"""Category of events in which the host runs or dispatches operations."""
+ATEN = "aten::"
+FUSED = "_fused_"
+"""Part of the names of kernels that Inductor generates from several operations."""
+COMPILED = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction")
+"""Prefixes of the names of compiled programs, which contain kernels that may have no events of their own."""
+
+
+class TorchProfiler(Profiler):
+    """Record by `torch.profiler`."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def record(self, run: Callable[[], None], directory: Path) -> Path:
+        """Call `run` under PyTorch's profiler, and return the trace."""
+        activities = [ProfilerActivity.CPU]
+        if self._device.type == "cuda":
+            activities.append(ProfilerActivity.CUDA)
+        with profile(activities=activities) as profiled:
+            run()
+        trace = directory / "trace.json.gz"
+        profiled.export_chrome_trace(str(trace))
+        return trace
+
+    def operations(self, events: Sequence[Event], work: Work) -> RecordedOperations:
+        """Return the runs of kernels if a GPU ran any, else those of the host's operations.
+
+        On a CPU, an operation's event contains its dispatch, so the gaps between events mean nothing.
+        """
+        all_timed = timed(events)
+        kernels = [event for event in all_timed if event.get("cat") in KERNELS]
+        # What Dynamo has compiled would run eagerly while lines are looked for.
+        sources = {} if kernels or has_compiled() else find_sources(work)
+        recorded = kernels or [event for event in all_timed if event.get("cat") == OPERATIONS]
+        intervals = [interval(event, _operation(str(event["name"]), sources)) for event in recorded]
+        return RecordedOperations(intervals, shows_gaps=bool(kernels))
+
+
+def _operation(name: str, sources: Mapping[str, str]) -> Operation:
+    """Return the operation of an event with this name."""
+    merged = name.startswith(COMPILED) or (FUSED in name and not name.startswith(ATEN))
+    return Operation(shorten(name, MAXIMUM_OPERATION_CHARACTERS), sources.get(name, ""), merged)
+
+
+def find_sources(work: Work) -> dict[str, str]:
+    """Make another call, and return the lines from which it dispatches each operation, by the profiler's name of it.
+
+    Operations of a backward pass come from the line that starts the pass.
+    """
+    finder = _SourceFinder()
+    state = work.fresh()
+    with finder:
+        work.call(state, work.batches)
+    return {name: format_lines(lines) for name, lines in finder.lines.items()}
+
+
+class _SourceFinder(TorchDispatchMode):  # type: ignore[misc]
+    """Store the line of the user's program from which each operation is dispatched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: dict[str, set[Line]] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Store the caller's line, and run the operation."""
+        del types
+        line = _users_line(sys._getframe())  # noqa: SLF001 - `inspect` would read every file's source
+        if line is not None:
+            name = func.name().partition(".")[0]  # without the overload: `aten::add` of `aten::add.Tensor`
+            self.lines.setdefault(name, set()).add(line)
+        return func(*args, **(kwargs or {}))
+
+
+def _users_line(frame: FrameType | None) -> Line | None:
+    """Return the innermost line of the user's program in a stack; None if there is none."""
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return None
