@@ -76,6 +76,11 @@ class MeasurementSettings(Document):
         default=False,
         description="Keep rounds that other load disturbed. The result is then noisy: intervals, but no verdict.",
     )
+    explain: bool | None = Field(
+        default=None,
+        description="Launch each variant once more, under its framework's profiler, after all that is timed: the "
+        "report then shows the operations that take most. Default: false.",
+    )
 
 
 OVERTIME_SECONDS = 3600

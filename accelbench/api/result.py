@@ -17,6 +17,7 @@ from accelbench.api.compiled import CompiledVariant
 from accelbench.api.metadata import API_VERSION, ObjectMeta
 from accelbench.api.numbers import Numbers
 from accelbench.api.observation import Observations
+from accelbench.api.operation_times import OperationTimes
 from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.run import Expectation
 from accelbench.document import DecimalString, Document, Line, SixDigits, TimeString, round_to_digits
@@ -187,6 +188,9 @@ class VariantResult(Document):
     limits: LimitsSource | None = Field(
         default=None,
         description="Where the limits come from; measured: the best product and triad of any launch of the case.",
+    )
+    operation_times: OperationTimes | None = Field(
+        default=None, description="The operations that take most of a call, if measurement.explain asked for them."
     )
 
 
@@ -383,6 +387,7 @@ class Result(Document):
                 or variant.spread
                 or variant.bound
                 or variant.limits
+                or variant.operation_times
                 or phases - COMPILED_PHASES
                 or variant.numbers != variant.numbers.without_timed()  # a number that derives from a time is set
             )

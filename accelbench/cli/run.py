@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from accelbench.local.run import RunOutcome
 
 ACCEPT_NOISE = "measurement.acceptNoise=true"
+EXPLAIN = "measurement.explain=true"
 
 
 def _check_processor_count(count: int | None) -> int | None:
@@ -55,6 +56,12 @@ def _check_processor_count(count: int | None) -> int | None:
     help="Keep rounds that other load disturbs; the result is then marked noisy and has no verdict.",
 )
 @click.option(
+    "--explain",
+    is_flag=True,
+    help="Launch each variant once more, under its framework's profiler, after all that is timed; the report shows the "
+    "operations that take most.",
+)
+@click.option(
     "--target",
     "targets",
     metavar="TARGET",
@@ -77,6 +84,7 @@ def run(
     assignments: Sequence[str],
     out: Path | None,
     accept_noise: bool,
+    explain: bool,
     targets: Sequence[str],
     processors: int | None,
     output: Output,
@@ -92,6 +100,8 @@ def run(
     all_assignments = [*assignments, *_target_assignments(targets)]
     if accept_noise:
         all_assignments.append(ACCEPT_NOISE)
+    if explain:
+        all_assignments.append(EXPLAIN)
     prepared_runs = _prepare_runs(file, variants, environments, all_assignments, compiles_only=bool(targets))
     directories = _create_directories([prepared.run for prepared in prepared_runs], out)
     _measure_all(prepared_runs, directories, file, processors, output)

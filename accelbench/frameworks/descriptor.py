@@ -65,6 +65,8 @@ class Framework:
     """Name of each compile cache's folder in a launch, by the environment variable for the folder's path."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Other environment variables for launches."""
+    profiling: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables for launches under the framework's profiler, which are not timed."""
 
     def backend(self, platform: str, backends: Mapping[str, str]) -> str:
         """Return the framework's own name of a platform; raises UnsupportedPlatformError.

@@ -74,4 +74,6 @@ FRAMEWORK = Framework(
     oldest="2.10",
     own=frozenset({"torch"}),
     caches={"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"},
+    # Kineto prints messages about itself. Inductor names the kernels of a CPU only if it is asked to.
+    profiling={"KINETO_LOG_LEVEL": "99", "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1"},
 )

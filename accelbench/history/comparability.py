@@ -106,6 +106,7 @@ NOT_COMPARED: Mapping[type[Document], Mapping[str, str]] = {
         "equivalence_margin": _RULE,
         "protocol": "is recorded in the result, and times of different protocols are never compared",
         "accept_noise": "a disturbed result is noisy, and noisy results are left out",
+        "explain": "adds a launch after all that are timed, and these cannot see it",
     },
     CaseAccelerator: {
         "profile": "is the administrator's word for nodes whose hardware the fingerprint records",

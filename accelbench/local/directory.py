@@ -4,10 +4,12 @@
 - `CASE.result.json`: the result
 - `CASE.launches.jsonl`: every launch with all its blocks
 - `CASE.log`: the runner's output
+- `CASE.N-VARIANT.trace.json.gz`: the profiler's trace of a variant, if the run asked to explain
 - `report.md`, `report.html`: the report
 - a copy of the script, if the workload is one
 """
 
+import glob
 import json
 import os
 import tempfile
@@ -19,6 +21,7 @@ from pydantic import ValidationError, field_serializer
 
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
+from accelbench.delivery.traces import TRACE_SUFFIX
 from accelbench.document import Document
 from accelbench.local.errors import OccupiedError, UnreadableResultError
 
@@ -134,8 +137,9 @@ class RunDirectory:
         return load_launches(self._result_path(case))
 
     def delete_case(self, case: str) -> None:
-        """Delete the result, the launches and the log of a case, if they exist."""
-        for path in (self._result_path(case), self._launches_path(case), self.log_path(case)):
+        """Delete the result, the launches, the log and the traces of a case, if they exist."""
+        traces = self.path.glob(f"{glob.escape(case)}.*{TRACE_SUFFIX}")
+        for path in (self._result_path(case), self._launches_path(case), self.log_path(case), *traces):
             path.unlink(missing_ok=True)
 
     def load(self) -> tuple[RunRecord, tuple[Result, ...]]:

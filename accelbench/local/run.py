@@ -12,6 +12,7 @@ from accelbench.api.environment import CaseEnvironment
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
 from accelbench.catalogue.script import ORIGIN_VARIABLE, SCRIPT_VARIABLE
+from accelbench.delivery.traces import TRACE_DIRECTORY
 from accelbench.document import timestamp
 from accelbench.local.child import RunnerExit, run_case
 from accelbench.local.directory import RunDirectory, RunRecord, reserve_numbered
@@ -111,7 +112,11 @@ def measure(
         run=run,
     )
     directory.prepare(record, keep=earlier_results)
-    runner_environment = {**environment, **script_environment(script, directory)}
+    runner_environment = {
+        **environment,
+        **script_environment(script, directory),
+        TRACE_DIRECTORY: str(directory.path.resolve()),
+    }
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
         if signals.received is not None:

@@ -68,6 +68,7 @@ def _without_timings(variant: VariantResult) -> VariantResult:
             "warm_phases": (),
             "launches": (),
             "spread": None,
+            "operation_times": None,
             "numbers": variant.numbers.without_timed(),
         }
     )

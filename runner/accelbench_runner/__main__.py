@@ -28,6 +28,7 @@ from accelbench import catalogue
 from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.delivery.log import Headline, MachineSeen
+from accelbench.delivery.traces import TRACE_DIRECTORY
 from accelbench.machine import fingerprint
 from accelbench.workload import Workload
 from accelbench_runner.protocol import MACHINE_DIRECTORY, Purpose
@@ -127,6 +128,7 @@ def main(
                 host=host,
                 compares=compares,
                 unusable=examined.failures,
+                traces=Path(traces) if (traces := os.environ.get(TRACE_DIRECTORY)) else None,
             )
             with _end_after(case.measurement.runner_limit_seconds):
                 if supervisor.compares:

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from accelbench.api.run import BenchmarkRun
+from accelbench.delivery.traces import trace_file
 from accelbench.local.directory import (
     RunDirectory,
     RunRecord,
@@ -50,6 +51,15 @@ def test_results_of_an_earlier_run_are_not_taken_for_this_ones(tmp_path: Path) -
     directory.delete_case("all")
     directory.write_record(record())
     assert directory.load()[1] == ()
+
+
+def test_the_traces_of_an_earlier_run_are_deleted_with_its_results(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    names = [trace_file("all", 1, "jax/jit"), trace_file("all", 2, "jax-jit"), trace_file("all-more", 1, "jax/jit")]
+    for name in names:
+        (tmp_path / name).touch()
+    directory.delete_case("all")
+    assert [entry.name for entry in tmp_path.iterdir()] == names[2:]
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:

@@ -112,6 +112,9 @@ def script(variant: str, request: LaunchRequest) -> Iterator[Step]:  # noqa: C90
             yield FactsReported(values={"protocol": "observe", "observations": observations})
             yield Done()
             return
+    if request.purpose == "explain":
+        yield from _explain(kind)
+        return
     if request.purpose == "probe":
         for phase, seconds in (("import", 0.01), ("compile", 0.002), ("first-step", 0.001)):
             yield PhaseEnded(phase=phase, seconds=seconds)
@@ -129,6 +132,26 @@ def script(variant: str, request: LaunchRequest) -> Iterator[Step]:  # noqa: C90
     yield Done()
 
 
+def _explain(kind: str) -> Iterator[Step]:
+    """Yield what a launch does under the profiler."""
+    match kind:
+        case "profiled":
+            sort = {"name": "sort", "runs": 1.0, "seconds": 0.009}
+            calls = {"seconds_per_call": 0.01, "calls": 10, "operations": [sort]}
+            yield FactsReported(values={"profiledCalls": calls})
+        case "profiler-shows-nothing":
+            reason = {"why": "ProfilerError: the profiler's trace has no operations"}
+            yield FactsReported(values={"profiledCalls": reason})
+        case "profiler-raises":
+            yield Failed(reason=FailureReason.RAISED, message="ValueError: no such shape")
+            return
+        case "profiler-crashes":
+            yield Exits(-signal.SIGSEGV)
+        case "profiler-hangs":
+            yield Hangs
+    yield Done()
+
+
 @dataclass
 class Clock:
     seconds: float = 0.0
@@ -140,6 +163,8 @@ class Clock:
 @dataclass(frozen=True, kw_only=True)
 class SimulatedLauncher(Launcher):
     clock: Clock
+    requests: list[LaunchRequest] = field(default_factory=list)
+    """Every request, in the order of the launches."""
 
     def _listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
@@ -148,6 +173,7 @@ class SimulatedLauncher(Launcher):
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
+        self.requests.append(request)
         began = self.clock.seconds
         child_exit = ChildExit(status=0, killed_for=None, wall_seconds=LAUNCH_SECONDS)
         for step in script(request.variant, request):
@@ -203,6 +229,7 @@ class Simulated:
 
     result: Result
     log: tuple[str, ...]
+    requests: tuple[LaunchRequest, ...] = ()
 
     def variant(self, name: str) -> VariantResult:
         return next(variant for variant in self.result.variants if variant.name == name)
@@ -231,18 +258,19 @@ class Simulation:
         clock, interruption = Clock(), Interruption()
         with contextlib.closing((directory / "log").open("wb")) as log:
             writer = LogWriter(log.fileno())
+            launcher = SimulatedLauncher(
+                case=case,
+                command=(),
+                environment={},
+                threads=1,
+                interruption=interruption,
+                unseen_seed=0,
+                probe_seconds=probe_seconds,
+                clock=clock,
+            )
             result = Supervisor(
                 case=case,
-                launcher=SimulatedLauncher(
-                    case=case,
-                    command=(),
-                    environment={},
-                    threads=1,
-                    interruption=interruption,
-                    unseen_seed=0,
-                    probe_seconds=probe_seconds,
-                    clock=clock,
-                ),
+                launcher=launcher,
                 judge=SimulatedJudge(directory / "judge", clock, judge),  # type: ignore[arg-type]
                 log=writer,
                 termination=TerminationMessage(None, complain=writer.notice),
@@ -251,4 +279,4 @@ class Simulation:
                 host={},
                 clock=clock,
             ).run()
-        return Simulated(result, tuple((directory / "log").read_text().split("\n")))
+        return Simulated(result, tuple((directory / "log").read_text().split("\n")), tuple(launcher.requests))

@@ -28,7 +28,7 @@ NASTY = (
 TEXTS = {
     *("name", "use", "variant", "baseline", "unit", "workload", "run", "series", "profile", "platform"),
     *("interpreter", "requirements", "python", "packages", "pythonVersion", "directories", "lockDigest", "environment"),
-    *("message", "sentence", "reading", "threshold", "notes", "reasons", "value", "invalid", "fingerprint"),
+    *("message", "sentence", "reading", "threshold", "notes", "reasons", "value", "invalid", "fingerprint", "source"),
 }
 """Fields of a result whose text nobody bounds."""
 

@@ -17,6 +17,7 @@ from accelbench.api.compiled import CompiledVariant
 from accelbench.api.number import DISPATCHED
 from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.api.observation import MAXIMUM_DIFFERING, Observation, Observations, ObservationType, ObservedValue
+from accelbench.api.operation_times import OperationTime, OperationTimes
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import (
     MAXIMUM_BYTES,
@@ -71,6 +72,8 @@ class CaseTiming:
     notes: tuple[str, ...] = ()
     discarded: tuple[LaunchRecord, ...] = ()
     """Launches that count only as overhead: those of incomplete rounds, and those repeated because a probe failed."""
+    explained: tuple[LaunchRecord, ...] = ()
+    """Launches under a profiler, after all that are timed."""
 
 
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, timing: CaseTiming) -> Result:
@@ -86,7 +89,8 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     for variant in case.variants:
         variant_launches = [launch for launch in counted_launches if launch.variant == variant.name]
         spread = spread_by_variant.get(variant.name)
-        variants.append(_variant_result(case, variant, variant_launches, launches, spread))
+        operation_times = _operation_times([launch for launch in timing.explained if launch.variant == variant.name])
+        variants.append(_variant_result(case, variant, variant_launches, launches, spread, operation_times))
     result = Result(
         case=case,
         complete=timing.complete,
@@ -109,7 +113,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             **fingerprint.of_launches(case, launches),
             **fingerprint.of_environments(case),
         },
-        overhead=_time_spent([*launches, *timing.discarded], timing),
+        overhead=_time_spent([*launches, *timing.discarded, *timing.explained], timing),
         notes=(*timing.notes, *notes_on(case, launches, timing.discarded, timing.stopped)),
     )
     return limit_size(redact_invalid(result))
@@ -118,13 +122,15 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
 def limit_size(result: Result) -> Result:
     """Return `result`, made smaller if its JSON exceeds `MAXIMUM_BYTES`.
 
-    First the packages of environments are left out, then the spread inside each launch, then the ends of long texts.
+    First the packages of environments are left out, then the times of operations, then the spread inside each launch,
+    then the ends of long texts.
     Raises ValueError if the result is still too large.
     """
     size = _size_bytes(result)
     smaller, left_out = result, ""  # `left_out` is a note on everything that was left out
     for shrink, loss in (
         (_without_packages, "the packages of environments"),
+        (_without_operation_times, "the times of operations"),
         (_without_launch_quantiles, "the spread inside each launch"),
         (_with_short_texts, "the ends of long texts"),
     ):
@@ -152,6 +158,12 @@ def _without_packages(result: Result) -> Result:
     """Return the result without the list of packages of each environment; their digest stays."""
     environments = (environment.model_copy(update={"packages": {}}) for environment in result.case.environments)
     return result.model_copy(update={"case": result.case.model_copy(update={"environments": tuple(environments)})})
+
+
+def _without_operation_times(result: Result) -> Result:
+    """Return the result without the operations that take most of each variant's time."""
+    variants = (variant.model_copy(update={"operation_times": None}) for variant in result.variants)
+    return result.model_copy(update={"variants": tuple(variants)})
 
 
 def _without_launch_quantiles(result: Result) -> Result:
@@ -216,11 +228,12 @@ def _variant_result(
     launches: Sequence[LaunchRecord],
     all_launches: Sequence[LaunchRecord],
     spread: Spread | None,
+    operation_times: OperationTimes | None,
 ) -> VariantResult:
     """Return the result of one variant.
 
     `launches` are the variant's launches that count, and `all_launches` are those of all variants. `spread` is the
-    judge's; it is None if the variant has no times.
+    judge's; it is None if the variant has no times. `operation_times` is None if no profiler recorded any.
     """
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
@@ -262,6 +275,31 @@ def _variant_result(
         ),
         bound=cost.bound,
         limits=cost.limits,
+        operation_times=operation_times,
+    )
+
+
+def _operation_times(launches: Sequence[LaunchRecord]) -> OperationTimes | None:
+    """Return what a variant's launch under the profiler found; None if there is no such launch, or if it failed."""
+    recorded = (value_or_none(launch.facts.profiled_calls) for launch in launches if launch.failure is None)
+    calls = next((calls for calls in recorded if calls is not None), None)
+    if calls is None:
+        return None
+    return OperationTimes(
+        seconds_per_call=calls.seconds_per_call,
+        calls=calls.calls,
+        busy_share=calls.busy_share,
+        operations=tuple(
+            OperationTime(
+                name=operation.name,
+                source=operation.source or None,
+                merged=operation.merged,
+                runs=operation.runs,
+                seconds=operation.seconds,
+            )
+            for operation in calls.operations
+        ),
+        left_out=calls.left_out,
     )
 
 

@@ -36,6 +36,7 @@ from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.allowance import launch_limit, warm_limit
 from accelbench_runner.supervisor.assemble import CaseTiming, assemble
 from accelbench_runner.supervisor.children import Interruption
+from accelbench_runner.supervisor.explanation import Explainer
 from accelbench_runner.supervisor.judge_process import Judge, NothingToJudge
 from accelbench_runner.supervisor.launcher import Launcher
 from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder, TerminationMessage
@@ -68,6 +69,8 @@ class Supervisor:
     """Why a variant's environment cannot be used, by the variant's name: it is not launched."""
     compares: bool = True
     """False: each variant is observed, checked or compiled by itself."""
+    traces: Path | None = None
+    """Directory that keeps the profilers' traces; None: they are not kept."""
     clock: Callable[[], float] = time.monotonic
 
     _launches: list[LaunchRecord] = field(default_factory=list)
@@ -84,12 +87,22 @@ class Supervisor:
     _judge_seconds: float = 0.0
     _round_seconds: list[float] = field(default_factory=list)
     """Seconds of each complete round, without launches that failed."""
+    _explainer: Explainer = field(init=False)
 
     def __post_init__(self) -> None:
         """Start the case's time limit."""
         self._began = self.clock()
         self._started = timestamp(datetime.now(UTC))
         self._deadline = self._began + self.case.measurement.time_limit_seconds
+        self._explainer = Explainer(
+            case=self.case,
+            launcher=self.launcher,
+            log=self.log,
+            directory=self.directory,
+            traces=self.traces,
+            seconds_left=lambda: self._deadline - self.clock(),
+            interrupted=lambda: self.interruption.signal is not None,
+        )
 
     def run(self) -> Result:
         """Measure rounds until there is a reason to stop, and return the result.
@@ -104,6 +117,8 @@ class Supervisor:
             stop_reason = self._run_round(round_number)
             if stop_reason is None:
                 stop_reason = self._stop_reason()
+        if self.case.measurement.explain and self.launcher.purpose != "check":
+            self._explainer.explain(self._launches)
         result = self._deliver("result", complete=stop_reason != StopReason.INTERRUPTED, stopped=stop_reason)
         signal = self.interruption.signal
         message = f"interrupted by {signal.name}" if signal and stop_reason == StopReason.INTERRUPTED else ""
@@ -427,8 +442,9 @@ class Supervisor:
             complete=complete,
             stopped=stopped,
             host=self.host,
-            notes=(*notes, *self.log.omission_notes()),
+            notes=(*notes, *self._explainer.notes, *self.log.omission_notes()),
             discarded=tuple(self._discarded),
+            explained=tuple(self._explainer.records),
         )
         result = assemble(self.case, self._launches, self._assessment, timing)
         self._digest = self.log.document(kind, str(result.rounds), result.to_json())

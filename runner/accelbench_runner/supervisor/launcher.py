@@ -69,14 +69,16 @@ class Launcher:
         skip: Mapping[Probe, str],
         forward: Forward,
         phase_reached: Callable[[Phase], None],
+        purpose: Purpose | None = None,
     ) -> LaunchRecord:
         """Launch `variant` in a new process, and return the record of the launch, even if the variant fails.
 
         `limit` is the launch's time limit; `case_seconds` is what is left of the case's time limit. `skip` maps each
         probe that the launch must not run to the reason. If the step turns out to compute gradients, the variant is
         launched again with autograd: its first call has to be timed in a process that has made no other call.
+        `purpose` is the launcher's own by default.
         """
-        request = self._make_request(variant, round_number, directory, tuple(skip))
+        request = self._make_request(variant, round_number, directory, tuple(skip), purpose or self.purpose)
         listener = self._make_listener(limit, case_seconds, forward, phase_reached)
         child_exit, outcome = self._run(listener, request)
         if isinstance(listener.final_message, NeedsGradients) and variant not in self.computing_gradients:
@@ -93,6 +95,7 @@ class Launcher:
                 skip=skip,
                 forward=forward,
                 phase_reached=phase_reached,
+                purpose=purpose,
             )
         unchecked = {**skip, **listener.unchecked, **outcome.unchecked}
         return LaunchRecord(
@@ -127,7 +130,7 @@ class Launcher:
 
         Returns None if a signal or the case's time limit ended the process.
         """
-        request = self._make_request(variant, round_number, directory, PROBES).model_copy(update={"purpose": "probe"})
+        request = self._make_request(variant, round_number, directory, PROBES, "probe")
         listener = self._make_listener(limit, case_seconds, forward, phase_reached)
         child_exit, outcome = self._run(listener, request)
         if outcome.unfinished:
@@ -139,16 +142,22 @@ class Launcher:
             wall_seconds=child_exit.wall_seconds,
         )
 
-    def _make_request(self, variant: str, round_number: int, directory: Path, skip: tuple[Probe, ...]) -> LaunchRequest:
-        """Return the request for a launch; `_run` fills in the file descriptor for the launch's messages."""
+    def _make_request(
+        self, variant: str, round_number: int, directory: Path, skip: tuple[Probe, ...], purpose: Purpose
+    ) -> LaunchRequest:
+        """Return the request for a launch; `_run` fills in the file descriptor for the launch's messages.
+
+        It does not contain whether the case will be explained, so that no timed launch depends on that.
+        """
+        measurement = self.case.measurement.model_copy(update={"explain": None})
         return LaunchRequest(
-            case=self.case,
+            case=self.case.model_copy(update={"measurement": measurement}),
             variant=variant,
             round=round_number,
             directory=str(directory),
             descriptor=-1,
             threads=self.threads,
-            purpose=self.purpose,
+            purpose=purpose,
             memory_bytes=self.memory_bytes,
             skip=skip,
             unseen_seed=self.unseen_seed,
@@ -186,7 +195,11 @@ class Launcher:
             child_exit = run_child(
                 python.command(LAUNCH_MODULE) if python else self.command,
                 request=request_file,
-                environment={**(python.variables if python else self.environment), **launch_environment(directory)},
+                environment={
+                    **(python.variables if python else self.environment),
+                    **launch_environment(directory),
+                    **(profiling_environment() if request.purpose == "explain" else {}),
+                },
                 listener=listener,
                 interruption=self.interruption,
                 messages=(read_end, write_end),
@@ -200,6 +213,11 @@ class Launcher:
         memory_events = MemoryEvents.read().since(memory_before)
         others_share = listener.allowance.others_share()
         return child_exit, interpret(listener, child_exit, request, memory_events, others_share)
+
+
+def profiling_environment() -> dict[str, str]:
+    """Return the environment variables with which frameworks let their profilers see more, or print less."""
+    return {name: value for framework in frameworks.every() for name, value in framework.profiling.items()}
 
 
 def launch_environment(directory: Path) -> dict[str, str]:
