@@ -31,6 +31,8 @@ MOSTLY_ARITHMETIC = 0.5
 """Share of the device's arithmetic limit from which arithmetic takes most of a call's time."""
 CLOSE_TO_LIMIT = 0.8
 """Share of a limit from which a variant is close to it."""
+DOMINATING = 0.5
+"""Share of a profiled call from which one operation, or the time in which none runs, is most of it."""
 
 
 def fewer_passes(faster: Side, slower: Side) -> str | None:
@@ -101,6 +103,46 @@ def close_to_limit(faster: Side, slower: Side) -> str | None:
     return f"{_shares(faster, slower)}." if faster.share_of_limit >= CLOSE_TO_LIMIT else None
 
 
+def slow_operation(faster: Side, slower: Side) -> str | None:
+    """Name the operation that takes most of the slower side's call.
+
+    It has to explain half of the difference even if the faster side spent its whole call on the same, and each run has
+    to be so long that it does not consist of being started. What a compiler made of several operations has no name.
+    """
+    operation = slower.longest
+    if operation is None or operation.merged or operation.share < DOMINATING or not operation.runs:
+        return None
+    seconds = operation.share * slower.seconds
+    is_small = seconds / operation.runs <= SMALL_OPERATION_SECONDS
+    explains_time = seconds - faster.seconds >= SHARE_OF_DIFFERENCE * (slower.seconds - faster.seconds)
+    if is_small or not explains_time:
+        return None
+    sentence = (
+        f"{operation.label} takes {figures.percent(operation.share)} of {slower.name}'s call of "
+        f"{figures.seconds(slower.seconds)}; a whole call of {faster.name} takes {figures.seconds(faster.seconds)}"
+    )
+    counterpart = faster.longest
+    if counterpart is not None and not counterpart.merged and counterpart.share >= DOMINATING:
+        sentence += f", {figures.percent(counterpart.share)} of it in {counterpart.label}"
+    return f"{sentence}."
+
+
+def time_between(faster: Side, slower: Side) -> str | None:
+    """Compare the time in which nothing runs, if it is most of the slower side's call and explains the difference."""
+    if slower.idle_share is None or slower.idle_share < DOMINATING:
+        return None
+    idle_seconds = slower.idle_share * slower.seconds
+    # If the faster side's idle time is unknown, assume the most.
+    faster_idle_seconds = faster.seconds * (1.0 if faster.idle_share is None else faster.idle_share)
+    if idle_seconds - faster_idle_seconds < SHARE_OF_DIFFERENCE * (slower.seconds - faster.seconds):
+        return None
+    return (
+        f"During at least {figures.percent(slower.idle_share)} of {slower.name}'s call of "
+        f"{figures.seconds(slower.seconds)}, none of its operations runs; "
+        f"a whole call of {faster.name} takes {figures.seconds(faster.seconds)}."
+    )
+
+
 def _is_mostly_arithmetic(faster: Side, slower: Side) -> bool:
     """Return True if arithmetic bounds both sides and takes most of the faster side's time."""
     bound_by_arithmetic = faster.bound == slower.bound == "compute"
@@ -116,7 +158,7 @@ def _shares(faster: Side, slower: Side) -> str:
 
 RULES: tuple[tuple[Rule, ...], ...] = (
     (fewer_passes,),
-    (cost_of_operations,),
-    (more_products, same_products, close_to_limit),
+    (time_between, cost_of_operations),
+    (more_products, same_products, close_to_limit, slow_operation),
 )
 """Groups of rules; of each group, the first rule that applies gives a sentence."""

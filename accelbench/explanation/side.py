@@ -4,8 +4,31 @@ from dataclasses import dataclass
 
 from accelbench import figures
 from accelbench.api.numbers import Numbers
+from accelbench.api.operation_times import OperationTimes
 from accelbench.api.result import Bound, Comparison, Result, VariantResult
 from accelbench.verdict.redaction import compared_seconds
+
+MAXIMUM_SLOWDOWN = 1.25
+"""How many times as long a call may take under the profiler, so that its shares are those of the timed call."""
+
+
+@dataclass(frozen=True)
+class LongestOperation:
+    """Describe the operation that takes most of a call."""
+
+    name: str
+    share: float
+    """Share of the call's time."""
+    runs: float
+    """How often it runs in a call."""
+    source: str = ""
+    merged: bool = False
+    """True if a compiler made it of several operations, so that its name is not that of one."""
+
+    @property
+    def label(self) -> str:
+        """Return its name, with the lines that it comes from: `sort (rows.py:12)`."""
+        return f"{self.name} ({self.source})" if self.source else self.name
 
 
 @dataclass(frozen=True)
@@ -28,6 +51,10 @@ class Side:
     """The most bytes that the device's memory moves in a second."""
     bound: Bound | None = None
     share_of_limit: float | None = None
+    longest: LongestOperation | None = None
+    """The operation that takes most; None without a profile, or if the profiler slowed the call down too much."""
+    idle_share: float | None = None
+    """Smallest share of the call in which no operation runs; None where that cannot be known."""
 
     @property
     def work(self) -> str:
@@ -61,9 +88,12 @@ def _side(variant: VariantResult, seconds_per_unit: float) -> Side:
     """Return what is known about a call of the variant, whose unit of work takes `seconds_per_unit`."""
     numbers = variant.numbers
     compiled = numbers.kernels_per_call is not None
+    seconds = seconds_per_unit * (numbers.units_per_call or 1)
+    profile = variant.operation_times
+    has_shares = profile is not None and float(profile.seconds_per_call) <= MAXIMUM_SLOWDOWN * seconds
     return Side(
         name=variant.name,
-        seconds=seconds_per_unit * (numbers.units_per_call or 1),
+        seconds=seconds,
         operations=numbers.kernels_per_call if compiled else numbers.dispatched_per_call,
         accessed_bytes=_compiled_bytes(numbers) if compiled else numbers.dispatched_bytes,
         compiled=compiled,
@@ -72,6 +102,34 @@ def _side(variant: VariantResult, seconds_per_unit: float) -> Side:
         bytes_per_second=numbers.value("limit_bytes_per_second"),
         bound=variant.bound,
         share_of_limit=numbers.value("share_of_limit"),
+        longest=_longest(profile) if profile and has_shares else None,
+        idle_share=_idle_share(profile, seconds) if profile else None,
+    )
+
+
+def _idle_share(profile: OperationTimes, seconds: float) -> float | None:
+    """Return the smallest share of a call of `seconds` in which no operation runs; None if it is not known.
+
+    Operations take at least as long under the profiler as without it, so that the share is a lower bound, however much
+    the profiler slows down what is between them.
+    """
+    if profile.busy_share is None:
+        return None
+    busy_seconds = float(profile.busy_share) * float(profile.seconds_per_call)
+    return max(0.0, 1 - busy_seconds / seconds)
+
+
+def _longest(profile: OperationTimes) -> LongestOperation | None:
+    """Return the operation that takes most of a profiled call; None if none was recorded."""
+    if not profile.operations:
+        return None
+    operation = profile.operations[0]
+    return LongestOperation(
+        name=operation.name,
+        share=profile.share(operation),
+        runs=float(operation.runs),
+        source=operation.source or "",
+        merged=operation.merged,
     )
 
 

@@ -1,4 +1,4 @@
-"""Build the tables below the verdict: requests, slowest calls, first calls, work, memory, programs, spread of times.
+"""Build the tables below the verdict: requests, slowest calls, operations, first calls, work, programs, spread.
 
 Nothing is computed that the result does not state.
 """
@@ -7,17 +7,30 @@ from collections.abc import Iterable
 
 from accelbench import figures
 from accelbench.api.numbers import MEASURED, Numbers
+from accelbench.api.operation_times import OperationTimes
 from accelbench.api.result import Bound, OutlierCounts, Payback, PhaseTime, Result, Spread
+from accelbench.explanation.side import MAXIMUM_SLOWDOWN
 from accelbench.report import view
 from accelbench.report.table import Table, TableColumn, make_table
 from accelbench.stats.payback import NEGLIGIBLE_SECONDS, may_never_pay_back
+from accelbench.verdict.redaction import step_seconds
 
 FIRST_CALL = {"compile", "first-step"}
+SMALLEST_SHARE = 0.01
+"""Smallest share of a call that an operation is shown with."""
 
 
 def tables(result: Result) -> tuple[Table, ...]:
     """Return the tables that a report shows below the verdict, without empty ones."""
-    all_tables = (requests(result), tail(result), first_calls(result), work(result), programs(result), spread(result))
+    all_tables = (
+        requests(result),
+        tail(result),
+        operation_times(result),
+        first_calls(result),
+        work(result),
+        programs(result),
+        spread(result),
+    )
     return tuple(table for table in all_tables if table is not None)
 
 
@@ -139,6 +152,59 @@ def first_call_time(phases: Iterable[PhaseTime]) -> str:
     """Format the time of the first call: median time of compiling plus that of the first step; empty without either."""
     seconds = [float(time.median_seconds) for time in phases if time.phase in FIRST_CALL]
     return view.phase_seconds(sum(seconds)) if seconds else ""
+
+
+def operation_times(result: Result) -> Table | None:
+    """Return the table of the operations that take most of each variant's call, a column for each variant.
+
+    Returns None if no variant was profiled.
+    """
+    profiles = {
+        variant.name: variant.operation_times for variant in view.baseline_first(result) if variant.operation_times
+    }
+    if not profiles:
+        return None
+    slowdowns = {name: _slowdown(result, name) for name in profiles}
+    ranks = range(max(_operations_to_show(profile) for profile in profiles.values()))
+    rows = [
+        (str(rank + 1), *(_operation_cell(profile, rank, slowdowns[name]) for name, profile in profiles.items()))
+        for rank in ranks
+    ]
+    last_row = ("profiled/timed", *(figures.speedup(slowdown) if slowdown else "" for slowdown in slowdowns.values()))
+    columns = (TableColumn("operation"), *(TableColumn(name, kind="sentence") for name in profiles))
+    caption = (
+        "Operations that take most (share of a call, runs in a call, source; no shares if the profiler makes a call "
+        f"more than {MAXIMUM_SLOWDOWN} times as long)"
+    )
+    return make_table(caption, columns, [*rows, last_row])
+
+
+def _operations_to_show(profile: OperationTimes) -> int:
+    """Return how many operations take at least `SMALLEST_SHARE` of the call; they are the first."""
+    return sum(profile.share(operation) >= SMALLEST_SHARE for operation in profile.operations)
+
+
+def _operation_cell(profile: OperationTimes, rank: int, slowdown: float | None) -> str:
+    """Describe an operation by its share of the call: `92 % aten::sort, 1x, rows.py:12`; empty if there is none.
+
+    The share is left out if the profiler slowed the call down too much, or by an unknown factor.
+    """
+    if rank >= _operations_to_show(profile):
+        return ""
+    operation = profile.operations[rank]
+    has_share = slowdown is not None and slowdown <= MAXIMUM_SLOWDOWN
+    share = f"{figures.percent(profile.share(operation))} " if has_share else ""
+    runs = f"{float(operation.runs):,.4g}x"
+    return ", ".join(filter(None, (f"{share}{operation.name}", runs, operation.source)))
+
+
+def _slowdown(result: Result, name: str) -> float | None:
+    """Return how many times as long a call of a variant took under the profiler; None without a time."""
+    variant = next(variant for variant in result.variants if variant.name == name)
+    seconds = step_seconds(variant)
+    if seconds is None or variant.operation_times is None:
+        return None
+    return float(variant.operation_times.seconds_per_call) / (seconds * (variant.numbers.units_per_call or 1))
 
 
 def work(result: Result, *, brief: bool = False) -> Table | None:

@@ -152,10 +152,11 @@ def _with_short_heading(column: TableColumn) -> TableColumn:
 
 
 def _detail_tables(result: Result) -> Iterable[RenderableType]:
-    """Yield the tables below the verdict: the slowest calls, first calls, and work."""
+    """Yield the tables below the verdict: the slowest calls, operations, first calls, and work."""
     for table in (
         details.requests(result),
         details.tail(result),
+        details.operation_times(result),
         details.first_calls(result),
         details.work(result, brief=True),
     ):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from accelbench.explanation.explain import explain_sides
-from accelbench.explanation.side import Side
+from accelbench.explanation.side import LongestOperation, Side
 
 FUSED = Side("jax/jit", 1.6e-3, operations=1, accessed_bytes=32_000_000, compiled=True, bytes_per_second=2e10)
 PASSES = Side("pytorch/eager", 30.5e-3, operations=30, accessed_bytes=960_000_000, bytes_per_second=2e10)
@@ -110,4 +110,77 @@ def test_a_variant_close_to_the_limit() -> None:
     ],
 )
 def test_a_limit_is_not_named_if_nobody_is_close_to_it(faster: Side, slower: Side) -> None:
+    assert reasons(faster, slower) == ""
+
+
+SORT = LongestOperation("sort", share=0.998, runs=1, source="rows.py:12")
+ATEN_SORT = LongestOperation("aten::sort", share=0.92, runs=1)
+SORTS = Side("pytorch/eager", 71e-3, longest=ATEN_SORT)
+SORTS_SLOWLY = Side("jax/jit", 352e-3, longest=SORT)
+
+
+def test_a_slow_operation_with_its_counterpart() -> None:
+    assert reasons(SORTS, SORTS_SLOWLY) == (
+        "sort (rows.py:12) takes 100 % of jax/jit's call of 352 ms; "
+        "a whole call of pytorch/eager takes 71.0 ms, 92 % of it in aten::sort."
+    )
+
+
+@pytest.mark.parametrize(
+    "faster",
+    [
+        pytest.param(replace(SORTS, longest=None), id="no profile"),
+        pytest.param(replace(SORTS, longest=replace(ATEN_SORT, share=0.4)), id="no operation takes most"),
+        pytest.param(replace(SORTS, longest=replace(ATEN_SORT, merged=True)), id="a compiled program"),
+    ],
+)
+def test_a_slow_operation_although_the_other_sides_operations_are_unknown(faster: Side) -> None:
+    assert reasons(faster, SORTS_SLOWLY).endswith("a whole call of pytorch/eager takes 71.0 ms.")
+
+
+@pytest.mark.parametrize(
+    ("faster", "slower"),
+    [
+        pytest.param(SORTS, replace(SORTS_SLOWLY, longest=None), id="no profile, or a slow profiler"),
+        pytest.param(SORTS, replace(SORTS_SLOWLY, longest=replace(SORT, share=0.49)), id="half of the call is other"),
+        pytest.param(SORTS, replace(SORTS_SLOWLY, longest=replace(SORT, merged=True)), id="a fusion"),
+        pytest.param(SORTS, replace(SORTS_SLOWLY, longest=replace(SORT, runs=20_000)), id="small operations"),
+        pytest.param(
+            replace(SORTS, seconds=0.2),
+            replace(SORTS_SLOWLY, longest=replace(SORT, share=0.6)),
+            id="the faster side may spend as long on it",
+        ),
+    ],
+)
+def test_an_operation_is_not_named_without_evidence_that_it_matters(faster: Side, slower: Side) -> None:
+    assert "sort" not in reasons(faster, slower)
+
+
+def test_matrix_products_that_are_counted_are_not_named_again() -> None:
+    products = LongestOperation("dot_general", share=0.99, runs=10)
+    assert "dot_general" not in reasons(FAST, replace(SLOW, longest=products))
+
+
+WAITS = Side("jax/op-by-op", 636e-6, idle_share=0.89)
+
+
+def test_time_in_which_nothing_runs() -> None:
+    assert reasons(Side("jax/jit", 70e-6), WAITS) == (
+        "During at least 89 % of jax/op-by-op's call of 636 µs, none of its operations runs; "
+        "a whole call of jax/jit takes 70.0 µs."
+    )
+
+
+@pytest.mark.parametrize(
+    ("faster", "slower"),
+    [
+        pytest.param(Side("jax/jit", 70e-6), replace(WAITS, idle_share=None), id="unknown"),
+        pytest.param(Side("jax/jit", 70e-6), replace(WAITS, idle_share=0.4), id="operations take most"),
+        pytest.param(Side("jax/jit", 500e-6), WAITS, id="the faster side may wait as long"),
+        pytest.param(
+            Side("jax/jit", 400e-6, idle_share=0.8), replace(WAITS, idle_share=0.55), id="the faster side waits as long"
+        ),
+    ],
+)
+def test_waiting_is_not_named_without_evidence_that_it_matters(faster: Side, slower: Side) -> None:
     assert reasons(faster, slower) == ""

@@ -6,6 +6,7 @@ from typing import Any
 
 from accelbench.api.case import Arrivals, CaseAccelerator, CaseMeasurement
 from accelbench.api.numbers import Numbers
+from accelbench.api.operation_times import OperationTime, OperationTimes
 from accelbench.api.result import (
     Certificate,
     Check,
@@ -59,6 +60,43 @@ def explained() -> Result:
         ),
         comparisons=(sample.comparison("jax/jit", "faster", "19.06", "18.9", "19.3"),),
         certificate=Certificate(checks=sample.PARITY),
+    )
+
+
+def profiled() -> Result:
+    """A sort that one framework makes slowly: a profile of each side shows it. The profiler slows down the second."""
+    sorts = (
+        OperationTime(name="aten::sort", source="rows.py:21", runs="1", seconds="0.0653"),
+        OperationTime(name="aten::tanh", source="rows.py:22", runs="1", seconds="0.0031"),
+    )
+    sorts_slowly = (
+        OperationTime(name="sort", source="rows.py:12", runs="1", seconds="0.351"),
+        OperationTime(name="fusion of tanh, mul", source="rows.py:13-14", merged=True, runs="1", seconds="0.0006"),
+    )
+    products = tuple(OperationTime(name=f"dot_{size}", runs="12.5", seconds="0.02") for size in (8, 16, 32))
+    third = sample.variant("jax/op-by-op", "0.4")
+    return sample.result(
+        variants=(
+            _profiled("pytorch/eager", "0.071", "0.0712", sorts),
+            _profiled("jax/jit", "0.352", "0.354", sorts_slowly),
+            third.model_copy(
+                update={
+                    "operation_times": OperationTimes(
+                        seconds_per_call="0.6", calls=3, busy_share="0.11", operations=products, left_out=4
+                    )
+                }
+            ),
+        ),
+        comparisons=(sample.comparison("jax/jit", "slower", "0.2017", "0.2", "0.203"),),
+        certificate=Certificate(checks=sample.PARITY),
+    )
+
+
+def _profiled(name: str, seconds: str, profiled_seconds: str, operations: tuple[OperationTime, ...]) -> VariantResult:
+    """A variant with the operations that take most of its call."""
+    times = OperationTimes(seconds_per_call=profiled_seconds, calls=2, operations=operations)
+    return sample.variant(name, seconds).model_copy(
+        update={"numbers": Numbers(units_per_call=1), "bound": None, "operation_times": times}
     )
 
 
@@ -234,6 +272,7 @@ def compiled() -> Result:
 SCENARIOS: Mapping[str, Result] = {
     "measured": measured(),
     "explained": explained(),
+    "profiled": profiled(),
     "noisy": sample.noisy(),
     "troubled": troubled(),
     "undecided": undecided(),
