@@ -244,7 +244,7 @@ def _written_script(
     """
     _check_arguments(functions, arrays, reference)
     if canonical is not None and not callable(canonical):
-        raise TypeError(f"compare(canonical=...) takes a function, not a {type(canonical).__name__}")
+        raise TypeError(f"canonical=... takes a function, not a {type(canonical).__name__}")
     _check_name(name)
     # A string is a single variant, although it is a sequence of letters too.
     uses = (variants,) if isinstance(variants, str) else tuple(variants)
@@ -272,17 +272,17 @@ def _check_arguments(
     unknown_keywords = functions.keys() - compared - setups
     if unknown_keywords:
         keyword = min(unknown_keywords)
-        raise ValueError(f"compare({keyword}=...): {_describe_unknown_keyword(keyword)}")
+        raise ValueError(f"{keyword}=...: {_describe_unknown_keyword(keyword)}")
     if not compared:
-        raise ValueError("nothing to compare: give a function for each framework, as in compare(jax=f, pytorch=g, ...)")
+        raise ValueError("nothing to compare: give a function for each framework, as in jax=f, pytorch=g")
     if not callable(arrays) and not isinstance(arrays, Mapping):
         raise TypeError(
-            f'compare(arrays=...) takes arrays by name, as in {{"x": x}}, or a function of a random generator that '
+            f'arrays=... takes arrays by name, as in {{"x": x}}, or a function of a random generator that '
             f"draws them, not a {type(arrays).__name__}"
         )
     for name, function in _with_reference(functions, reference).items():
         if not callable(function):
-            raise TypeError(f"compare({name}=...) takes a function, not a {type(function).__name__}")
+            raise TypeError(f"{name}=... takes a function, not a {type(function).__name__}")
         _refuse_compiled(name, function)
         has_setup = not setups.isdisjoint(setup_names(name))
         # A setup need not take every array, and its program takes what the setup returns as well.
@@ -293,7 +293,7 @@ def _check_arguments(
     setups_without_function = setups - setups_of_functions
     if setups_without_function:
         setup = min(setups_without_function)
-        raise ValueError(f"compare({setup}=...): there is no function {setup.removeprefix(SETUP_PREFIX)}")
+        raise ValueError(f"{setup}=...: there is no function {setup.removeprefix(SETUP_PREFIX)}")
 
 
 def _describe_unknown_keyword(name: str) -> str:
@@ -317,15 +317,14 @@ def _check_name(name: str) -> None:
     """Raise ValueError if `name` cannot be a script's name."""
     if not re.fullmatch(SCRIPT_NAME, f"{name}{SCRIPT_SUFFIX}"):
         raise ValueError(
-            f'compare(name="{name}"): a name begins with a letter or a digit and has only these, dashes, dots and '
-            "underscores"
+            f'name="{name}": a name begins with a letter or a digit and has only these, dashes, dots and underscores'
         )
 
 
 def _check_processors(processors: int | None) -> None:
     """Raise ValueError for fewer than one processor."""
     if processors is not None and processors < 1:
-        raise ValueError(f"compare(processors={processors}): at least 1")
+        raise ValueError(f"processors={processors}: at least 1")
 
 
 def _read_run(script: Path, variants: Sequence[str], settings: Mapping[str, object]) -> tuple[BenchmarkRun, str]:
@@ -351,7 +350,7 @@ def _require_callable_with(name: str, function: Callable[..., Any], arrays: Mapp
     try:
         choose_arguments(function, arrays)
     except InvalidWorkloadError as error:
-        raise TypeError(f"compare({name}=...): {error}") from None
+        raise TypeError(f"{name}=...: {error}") from None
 
 
 def script_text(
@@ -367,7 +366,7 @@ def script_text(
     function that brings outputs to one form if several forms are right.
     """
     paragraphs = [
-        f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',
+        f'"""Sent by accelbench from Python {platform.python_version()}, which unpickles it."""\n',
         "from accelbench.catalogue.pickled import Pickled\n",
     ]
     for name, function in _with_reference(functions, reference).items():
@@ -387,7 +386,7 @@ def _define_declared(name: str, declaration: Any) -> Iterator[str]:
         yield from _define_pickled(name, declaration)
     elif declaration is not None:
         try:
-            yield f"{name} = {declarations.literal(name, declaration, 'compare()')}\n"
+            yield f"{name} = {declarations.literal(name, declaration, 'this call')}\n"
         except InvalidWorkloadError as error:
             raise ValueError(str(error)) from None
 
@@ -439,7 +438,7 @@ def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
     if compiler:
         raise CannotBeSentError(
             f"{name} is already compiled by {compiler}; pass the function itself, and select the modes: "
-            f'compare(..., variants=["pytorch/compile", "jax/jit"])'
+            f'variants=["pytorch/compile", "jax/jit"]'
         )
 
 
