@@ -334,7 +334,8 @@ class Workload:
         Args:
             parameters: The case's `Parameters`.
             arrays: What `arrays` returned, in float64.
-            units: Number of units of work that a program has done in whole calls; at least `Measure.parity_units`.
+            units: Units of work after which the outputs are compared. They can be more than `Measure.parity_units`,
+                because a program is stopped only between calls, and a call may do several units.
 
         Returns:
             Arrays in float64, with the names of `Program.export`.

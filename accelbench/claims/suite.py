@@ -135,7 +135,10 @@ def _seconds_by_round(result: Result, name: str) -> Mapping[int, float]:
 
 
 def _alpha(measurement: CaseMeasurement, *, comparisons: int) -> float:
-    """Return the error probability of each of `comparisons` intervals, which together have the case's confidence."""
+    """Return one interval's error probability, so that `comparisons` intervals together have the case's confidence.
+
+    The number of rounds matters, because an interval is tested after each round.
+    """
     return StoppingRule(
         rounds_min=measurement.rounds_min,
         rounds_max=measurement.rounds_max,

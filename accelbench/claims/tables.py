@@ -212,8 +212,8 @@ def _comparison_text(result: Result, variant: VariantResult) -> str:
     return describe_speedup(comparison) or "not compared"
 
 
-def _compiling(variant: VariantResult) -> str:
-    """Format the time of the compile phase of a program that was only compiled."""
+def _compile_only_time(variant: VariantResult) -> str:
+    """Format the median time of compiling a program that was only compiled; empty without that phase."""
     phase = next((phase for phase in variant.phases if phase.phase == "compile"), None)
     return figures.seconds(float(phase.median_seconds), 2) if phase else ""
 
@@ -302,7 +302,8 @@ def _program_row(result_name: str, program: CompiledVariant, variant: VariantRes
         cells.append(f"{ESTIMATE}{text}" if text and is_estimate else text)
     if columns != tuple(PROGRAM_COLUMNS):
         return (result_name, program.target, program.variant, *cells)
-    return (result_name, program.target, program.variant, *cells, _compiling(variant), _list_fusions(program.fused))
+    cells += [_compile_only_time(variant), _list_fusions(program.fused)]
+    return (result_name, program.target, program.variant, *cells)
 
 
 def _list_fusions(kinds: Sequence[str]) -> str:

@@ -31,15 +31,15 @@ _LONG_NUMBER = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
 def times(speedup: float, lower: float | None = None, upper: float | None = None) -> str:
     """Format a speedup, with its interval if `lower` and `upper` are given: `1.9 times as fast (1.6 to 2.2)`.
 
-    A speedup of 0.5 becomes `2 times as slow`. An interval around 1 becomes `within 3 % (0.97 to 1.02)`, or `unknown
+    A speedup of 0.5 becomes `2 times as slow`. An interval around 1 becomes `within 3 % (0.980 to 1.02)`, or `unknown
     (0.6 to 2.1)` if it reaches further than `EQUIVALENT_WITHIN`.
     """
     interval = None if lower is None or upper is None else (lower, upper)
     if interval and interval[0] < 1 < interval[1]:
         ends = " to ".join(_format_distinctly(*interval))
-        difference = max(interval[1] - 1, 1 / interval[0] - 1)
-        is_small = difference <= EQUIVALENT_WITHIN
-        return f"within {math.ceil(100 * difference)} % ({ends})" if is_small else f"unknown ({ends})"
+        distance = max(interval[1], 1 / interval[0]) - 1  # as ratios: 0.5 is as far from 1 as 2 is
+        is_small = distance <= EQUIVALENT_WITHIN
+        return f"within {math.ceil(100 * distance)} % ({ends})" if is_small else f"unknown ({ends})"
     if abs(speedup - 1) <= EQUAL_WITHIN:
         return f"as fast ({' to '.join(_format_distinctly(*interval))})" if interval else "as fast"
     direction = "fast"

@@ -20,8 +20,9 @@ SIDE_HELP = "a result's file, a run's directory, a directory of those, or a patt
 def compare(before: str, after: str, allow_different: Sequence[str], output: Output) -> None:
     """Compare two runs variant by variant.
 
-    Refuses if something that matters differs (source, parameters, precision, seed, hardware, versions, environment
-    variables). If a side has ten or more results of a case, it also reports changes within that series.
+    Refuses if the two differ in a condition that affects times: source, parameters, precision, seed, hardware,
+    versions, environment variables. If a side has ten or more results of a case, it also reports changes within that
+    series.
     """
     from accelbench.history.sample import Side
     from accelbench.local.results import read_all

@@ -106,8 +106,9 @@ def close_to_limit(faster: Side, slower: Side) -> str | None:
 def slow_operation(faster: Side, slower: Side) -> str | None:
     """Name the operation that takes most of the slower side's call.
 
-    It has to explain half of the difference even if the faster side spent its whole call on the same, and each run has
-    to be so long that it does not consist of being started. What a compiler made of several operations has no name.
+    Its time, less the faster side's whole call, has to be at least half of the difference in time, because the faster
+    side may spend its call on the same operation. Each of its runs has to take longer than starting an operation does.
+    An operation that a compiler merged from several is not named: its name is not that of one of them.
     """
     operation = slower.longest
     if operation is None or operation.merged or operation.share < DOMINATING or not operation.runs:

@@ -26,7 +26,8 @@ from accelbench.terminal.program import Command
 def compare(before: str, after: str, allow_different: Sequence[str], output: Output, cluster: Cluster) -> None:
     """Compare two runs or series, variant by variant.
 
-    Refuses if something that matters differs. For a series of ten or more results, it also says where it has a step.
+    Refuses if the two differ in a condition that affects times, such as the hardware or a version. If a side has ten or
+    more results of a case, it also reports lasting changes within that series.
     """
     from accelbench.history.sample import Side
     from accelbench.kubectl.runs import read_run_or_series

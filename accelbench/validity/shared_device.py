@@ -79,7 +79,8 @@ def _name_processes(neighbours: Neighbours) -> str:
     for process in neighbours.processes[:MAXIMUM_NAMED]:
         share = process.seconds / neighbours.offered_seconds
         if share >= MINIMUM_NAMED_SHARE:
-            # A process may also run on CPUs that the total does not include.
+            # A process may also run on CPUs that the total does not include. Its share is left out if it is larger than
+            # the total, because the two would contradict each other.
             share_text = f": {percent(share)}" if share <= total_share else ""
             names.append(f"{process.name}, pid {process.pid}{share_text}")
     return f" ({'; '.join(names)})" if names else ""

@@ -100,9 +100,9 @@ class Dlpack(Workload):
 
     @variant("pytorch/from-jax-as-published")
     def from_jax_as_published(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Call torch.from_dlpack(jax.dlpack.to_dlpack(array)), a function that JAX has removed.
+        """Call torch.from_dlpack(jax.dlpack.to_dlpack(array)), as published; JAX has removed to_dlpack since.
 
-        Raise ValueError for `asks: time`, because there is nothing to time.
+        With `asks: sharing`, it is observed that each call fails. `asks: time` raises ValueError: nothing can be timed.
         """
         import jax
         import torch

@@ -145,6 +145,7 @@ class HeatEquation(Workload):
             neighbours = jnp.roll(u, 1, 0) + jnp.roll(u, -1, 0) + jnp.roll(u, 1, 1) + jnp.roll(u, -1, 1)
             return jnp.where(inside, u + parameters.ratio * (neighbours - 4 * u), u), None
 
+        # Passed as a batch, the mask is an argument of the step, and no constant of a compiled step.
         return replace(_program(arrays, tools, step), batches=(inside,))
 
     def jax_convolution(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -159,6 +160,7 @@ class HeatEquation(Workload):
             laplacian = jax.lax.conv(u[None, None], stencil[None, None], (1, 1), "VALID")[0, 0]
             return u + jnp.pad(parameters.ratio * laplacian, 1), None
 
+        # Passed as a batch, the stencil is an argument of the step, and no constant of a compiled step.
         return replace(_program(arrays, tools, step), batches=(stencil,))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -186,6 +188,7 @@ class HeatEquation(Workload):
             neighbours = torch.roll(u, 1, 0) + torch.roll(u, -1, 0) + torch.roll(u, 1, 1) + torch.roll(u, -1, 1)
             return torch.where(inside, u + parameters.ratio * (neighbours - 4 * u), u), None
 
+        # Passed as a batch, the mask is an argument of the step, and no constant of a compiled step.
         return replace(_program(arrays, tools, step), batches=(inside,))
 
     def pytorch_convolution(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -199,6 +202,7 @@ class HeatEquation(Workload):
             laplacian = conv2d(u[None, None], stencil[None, None])[0, 0]
             return u + pad(parameters.ratio * laplacian, (1, 1, 1, 1)), None
 
+        # Passed as a batch, the stencil is an argument of the step, and no constant of a compiled step.
         return replace(_program(arrays, tools, step), batches=(stencil,))
 
     def numpy(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

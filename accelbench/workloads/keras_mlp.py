@@ -102,8 +102,9 @@ class KerasMlp(Workload):
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
             """Train on one mini-batch; return the next state and the loss."""
-            weights, optimizer = state
+            weights, optimizer = state  # `optimizer`: the values of the optimizer's variables
             value, gradients = jax.value_and_grad(loss)(weights, batch)
+            # `stateless_apply` returns the new weights and the new values of the optimizer's variables.
             return model.optimizer.stateless_apply(optimizer, gradients, weights), value
 
         program = Program(

@@ -296,10 +296,12 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
     for case in plan.each_case():
         workload = catalogue.find(case.workload)
         parameters = catalogue.parse_parameters(workload, case.parameters)
-        # A case that is only compiled needs no arrays if the workload declares their shapes.
+        # A case that is only compiled needs no arrays if the workload declares their shapes. Without a limit it is not
+        # refused, but a cost that cannot be computed still raises.
         needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
+        case_limit = None if needs_no_arrays else limit
         try:
-            refusal = memory.refusal(workload, parameters, None if needs_no_arrays else limit)
+            refusal = memory.refusal(workload, parameters, case_limit)
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
             cause = workload_checks.describe(error)
             yield Problem("spec.workload", f"{workload.name}: the workload's cost cannot be computed: {cause}")

@@ -125,8 +125,8 @@ class Execution(ABC):
     def in_float64(self) -> "Adapter | None":
         """Return another, initialised adapter that computes in float64 and compiles as little as possible.
 
-        Run no programs with this adapter afterwards: the settings change for the whole process. The default is None,
-        for a framework that cannot change its precision within a process.
+        Run no more programs with `self`: the returned adapter changes settings of the whole process. The default is
+        None, for a framework that cannot change its precision within a process.
         """
         return None
 
@@ -406,7 +406,7 @@ def installed_version(*distributions: str) -> str:
     return ""
 
 
-def numbers_to_put(value: Any) -> Array:
+def require_numbers(value: Any) -> Array:
     """Convert a value that a program passes to `tools.put` to a NumPy array.
 
     Raises InvalidWorkloadError if the value is not an array of numbers.

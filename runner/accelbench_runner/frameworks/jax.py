@@ -23,7 +23,7 @@ from accelbench_runner.frameworks.adapter import (
     cast_complex,
     installed_version,
     last_out,
-    numbers_to_put,
+    require_numbers,
     step_loop,
 )
 from accelbench_runner.frameworks.jax_accounting import CompiledCall, JaxAccounting
@@ -114,7 +114,7 @@ class Jax(Adapter):
 
     def _abstract_array(self, array: Array) -> jax.Array:
         """Return zeros with the shape and dtype that `put` would give the array; under tracing, they take no memory."""
-        array = cast_complex(numbers_to_put(array), self._settings.precision)
+        array = cast_complex(require_numbers(array), self._settings.precision)
         is_floating = np.issubdtype(array.dtype, np.floating)
         return jnp.zeros(array.shape, self._dtype if is_floating else jax.dtypes.canonicalize_dtype(array.dtype))
 
@@ -123,7 +123,7 @@ class Jax(Adapter):
 
         Raises UnsupportedError for an array of 64-bit integers that do not fit into 32 bits.
         """
-        array = cast_complex(numbers_to_put(array), self._settings.precision)
+        array = cast_complex(require_numbers(array), self._settings.precision)
         if np.issubdtype(array.dtype, np.floating):
             return jax.device_put(array.astype(self._dtype))
         # Unless the policy is float64, JAX has no integers of 64 bits.
@@ -265,13 +265,13 @@ class Jax(Adapter):
 
     def product(self, size: int) -> Callable[[], None]:
         """Return a function that multiplies two (size, size) matrices and waits for the result."""
-        x = self._normal_numbers(size, size)
+        x = self._filled(size, size)
         multiply = jax.jit(jnp.matmul, compiler_options=PRODUCT_OPTIONS.get(self._settings.backend))
         return lambda: jax.block_until_ready(multiply(x, x))
 
     def triad(self, elements: int) -> Callable[[], None]:
         """Return a function that computes `a <- b + 0.5 a` in the memory of `a` and waits for the result."""
-        a, b = self._normal_numbers(elements), self._normal_numbers(elements)
+        a, b = self._filled(elements), self._filled(elements)
         # Donate `a`, so that the result is written to its memory. Otherwise each call would also measure how long the
         # operating system takes to allocate pages for a new array.
         scale_and_add = jax.jit(lambda a, b: b + jnp.asarray(0.5, a.dtype) * a, donate_argnums=0)
@@ -293,8 +293,8 @@ class Jax(Adapter):
 
         return call
 
-    def _normal_numbers(self, *shape: int) -> jax.Array:
-        """Return an array of normal numbers: hardware may handle zeros and denormals at another speed."""
+    def _filled(self, *shape: int) -> jax.Array:
+        """Return an array of 0.75: hardware may compute with zeros and denormals at another speed."""
         return jnp.full(shape, 0.75, dtype=self._dtype)
 
     def out_of_memory(self, error: BaseException) -> bool:

@@ -183,12 +183,12 @@ class _Program:
 
     def _literal(self, literal: Any) -> _Value:
         """Return the value of a literal, which is a constant in a jaxpr; equal literals share a value."""
-        number = literal.val
-        if getattr(number, "ndim", 0):  # an array: only the same object counts as equal
-            return self._find_or_add(("array", id(number)), _Value(constant=True))
+        content = literal.val
+        if getattr(content, "ndim", 0):  # an array: only the same object counts as equal
+            return self._find_or_add(("array", id(content)), _Value(constant=True))
         is_integer = getattr(literal.aval.dtype, "kind", "") in "biu"  # NumPy's codes of booleans and integers
-        integer = int(number) if is_integer else None
-        return self._find_or_add(("literal", str(literal.aval), str(number)), _Value(constant=True, number=integer))
+        integer = int(content) if is_integer else None  # floats are not needed: `number` is used as an index
+        return self._find_or_add(("literal", str(literal.aval), str(content)), _Value(constant=True, number=integer))
 
     def _find_or_add(self, key: Any, value: _Value) -> _Value:
         """Return the value that was added under `key`; if there is none, add this value and return it.

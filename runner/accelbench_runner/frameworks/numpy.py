@@ -22,7 +22,7 @@ from accelbench_runner.frameworks.adapter import (
     UnsupportedError,
     cast_complex,
     last_out,
-    numbers_to_put,
+    require_numbers,
     shares_by_type,
     step_loop,
 )
@@ -207,8 +207,8 @@ class NumPy(Adapter):
         return _map_leaves(self._copy_array, arrays)
 
     def _copy_array(self, array: Any) -> Array:
-        """Copy an array; floats become the precision policy's dtype."""
-        array = cast_complex(numbers_to_put(array), self._settings.precision)
+        """Copy an array of numbers; floats and complex numbers get the precision policy's type."""
+        array = cast_complex(require_numbers(array), self._settings.precision)
         return np.array(array, dtype=self._dtype if np.issubdtype(array.dtype, np.floating) else None)
 
     def prepare(self, program: Program) -> Work:

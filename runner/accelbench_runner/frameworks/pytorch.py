@@ -30,7 +30,7 @@ from accelbench_runner.frameworks.adapter import (
     UnsupportedError,
     cast_complex,
     last_out,
-    numbers_to_put,
+    require_numbers,
     step_loop,
 )
 from accelbench_runner.frameworks.torch_accounting import Placement, TorchAccounting, replays_graphs
@@ -144,7 +144,7 @@ class PyTorch(Adapter):
 
         On a simulated device, the tensor has no numbers.
         """
-        array = numbers_to_put(array)
+        array = require_numbers(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
         if self._placement.simulation is not None:
             # Cast an empty array to find out the dtype: the numbers are not needed.
@@ -289,12 +289,12 @@ class PyTorch(Adapter):
 
     def product(self, size: int) -> Callable[[], None]:
         """Return a function that multiplies two (size, size) matrices and waits for the result."""
-        x = self._normal_numbers(size, size)
+        x = self._filled(size, size)
         return self._synchronise_after(partial(torch.mm, x, x, out=torch.empty_like(x)))
 
     def triad(self, elements: int) -> Callable[[], None]:
         """Return a function that computes `a <- b + 0.5 a` in one pass and waits for the result."""
-        a, b = self._normal_numbers(elements), self._normal_numbers(elements)
+        a, b = self._filled(elements), self._filled(elements)
         return self._synchronise_after(partial(torch.add, b, a, alpha=0.5, out=a))  # alpha scales the second operand
 
     def overwrite(self, size: int) -> Callable[[], None]:
@@ -302,8 +302,8 @@ class PyTorch(Adapter):
         array = torch.empty(size, dtype=torch.uint8, device=self._placement.device)
         return self._synchronise_after(array.zero_)
 
-    def _normal_numbers(self, *shape: int) -> torch.Tensor:
-        """Return a tensor of normal numbers: hardware may handle zeros and denormals at another speed."""
+    def _filled(self, *shape: int) -> torch.Tensor:
+        """Return a tensor of 0.75: hardware may compute with zeros and denormals at another speed."""
         return torch.full(shape, 0.75, dtype=self._dtype, device=self._placement.device)
 
     def _synchronise_after(self, call: Callable[[], Any]) -> Callable[[], None]:

@@ -205,11 +205,14 @@ class JudgedCase:
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """Return each variant's seconds per unit by undisturbed round, by the quantity that decides the verdict."""
+        """Return each variant's seconds per unit in each undisturbed round.
+
+        The seconds are those of the quantity that decides the verdict.
+        """
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
-        """Return each variant's seconds per unit by undisturbed round.
+        """Return each variant's seconds per unit in each undisturbed round.
 
         `quantity` is the statistic over a launch's blocks; None for the one that decides the verdict.
         """

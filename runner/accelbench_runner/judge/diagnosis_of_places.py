@@ -218,8 +218,8 @@ def explain_ties(difference: Difference) -> str:
                 equal = "equal" if np.array_equal(selected, right) else "equal but for rounding"
                 return (
                     f"the indices differ where values of {name} are {equal}: such ties may come in any order. "
-                    "Sort with stable=True, or write canonical(), which is given the outputs of both sides before they "
-                    "are compared, and inputs too, and return the values that are picked"
+                    "Sort with stable=True, or write a function canonical() that returns the selected values in place "
+                    "of the indices: it gets the outputs of each side before they are compared, and the inputs"
                 )
     return ""
 

@@ -54,7 +54,10 @@ def _difference(name: str, output: Array, reference: Reference, inputs: Mapping[
 
 
 def _inputs(case: Case) -> dict[str, Array]:
-    """Return the arrays that the program starts from, of the initial state and the first batch, without large ones."""
+    """Return the inputs of a program's first call, rounded as it gets them: the initial state and the first batch.
+
+    Large and complex arrays are left out: `diagnose` explains neither.
+    """
     workload = catalogue.find(case.workload)
     arrays = generate(workload, catalogue.parse_parameters(workload, case.parameters), case.measurement.seed)
     rounded = round_arrays(arrays, case.arithmetic)
