@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from accelbench import figures
 from accelbench.api.result import Comparison, Result
 from accelbench.claims import evidence, suite, words
-from accelbench.claims.bounds import Age
+from accelbench.claims.bounds import VERDICTS_OF_RESULTS, Age
 from accelbench.claims.ledger import ClaimVerdict
 from accelbench.claims.settle import SettledClaim
 from accelbench.verdict.redaction import redact_invalid
@@ -98,9 +98,10 @@ def basis(settled_claim: SettledClaim) -> str:
 
 
 def is_by_program(settled_claim: SettledClaim) -> bool:
-    """Return True if the verdict rests on compiled programs alone, so that nothing was measured."""
+    """Return True if there is a verdict that rests on compiled programs alone, so that nothing was measured."""
     results = settled_claim.deciding_results
-    return bool(results) and all(result.compiled for result in results)
+    has_verdict = settled_claim.verdict in VERDICTS_OF_RESULTS
+    return has_verdict and bool(results) and all(result.compiled for result in results)
 
 
 def _where(results: Sequence[Result]) -> str:

@@ -70,6 +70,7 @@ def test_every_row_of_the_page_tells_versions_days_and_the_age_of_its_bounds() -
 def test_a_verdict_of_compiled_programs_alone_says_so() -> None:
     assert answers.is_by_program(settled(4))
     assert not answers.is_by_program(settled(8))
+    assert not answers.is_by_program(settled(38))  # its program is known, and its verdict is still to come
     assert "by program for h100 and v5e-16" in answers.basis(settled(8))
 
 
