@@ -251,7 +251,7 @@ def variant(use: str, *, in_mode: str = "") -> Callable[[Builder], Builder]:
         in_mode: The framework's mode that `Tools.in_mode` applies; the variant then takes the options of that mode.
 
     Raises:
-        ValueError: The framework or its mode is unknown, or there is no mode.
+        ValueError: The framework or `in_mode` is unknown, or `use` has no mode.
 
     Example:
         @variant("jax/jit-pieces")

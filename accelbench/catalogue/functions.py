@@ -215,7 +215,7 @@ def _make_program(
     """Make a workload's method that calls `build` with the parameters' values, and with the units of work in a step."""
 
     def program(workload: FunctionWorkload, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        """Build the program; its step has the units of work that the script declares for calls with all batches."""
+        """Build the program; its step calls the function with every batch, and does the units of all these calls."""
         values = parameters.model_dump()
         units = workload.declarations.units(values, len(arrays.batches))
         return build(values, arrays, tools, units)

@@ -22,9 +22,10 @@ _UNITS = {"us": "µs"}
 
 
 def unsupported_figures(answer: str, supporting_text: str) -> tuple[str, ...]:
-    """Return the figures of the answer that are not in the supporting text, and its ratios in words.
+    """Return the figures of the answer that are not in the supporting text, and its ratios in words, such as `twice`.
 
-    A figure is supported if a number with the same unit rounds to it at the figure's digits.
+    A figure is supported if a number with the same unit rounds to it at the figure's digits. Ratios in words cannot be
+    checked, so all of them are returned.
     """
     supporting = list(_figures(supporting_text))
     unsupported = [text for text, value, unit in _figures(answer) if not _is_supported(text, value, unit, supporting)]

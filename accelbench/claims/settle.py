@@ -340,10 +340,10 @@ def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
     for result, outcomes in cases:
         case_name = words.distinguishing_name(result, results)
         for unweighed_outcome in outcomes:
+            # `weigh` returns another outcome, undecided with a reason, if the number cannot decide a claim.
             outcome = evidence.weigh(unweighed_outcome, result)
             text = outcome.sentence
-            became_undecided = outcome is not unweighed_outcome  # its sentence has the reason
-            if not became_undecided:
+            if outcome is unweighed_outcome:
                 text = _describe_speedup(result, outcome) or outcome.sentence
             sentence = f"{case_name}: {text}" if case_name else text
             findings.append(ClaimFinding(outcome.outcome, sentence, is_valid=outcome.is_valid and result.complete))

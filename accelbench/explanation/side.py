@@ -71,7 +71,7 @@ def _operations(count: int) -> str:
 def faster_and_slower(result: Result, comparison: Comparison) -> tuple[Side, Side] | None:
     """Return the faster and the slower side of a comparison.
 
-    The result is None unless the verdict is `faster` or `slower`, and a call of both sides has as many units of work.
+    None unless the verdict is `faster` or `slower`, and calls of both sides have the same number of units of work.
     """
     times = compared_seconds(result, comparison)
     if times is None or comparison.verdict not in ("faster", "slower"):
@@ -123,7 +123,7 @@ def _longest(profile: OperationTimes) -> LongestOperation | None:
     """Return the operation that takes most of a profiled call; None if none was recorded."""
     if not profile.operations:
         return None
-    operation = profile.operations[0]
+    operation = profile.operations[0]  # they are sorted, longest first
     return LongestOperation(
         name=operation.name,
         share=profile.share(operation),
@@ -138,6 +138,7 @@ def _compiled_bytes(numbers: Numbers) -> int | None:
 
     XLA counts the bytes of a loop's body once, however often it runs.
     """
+    # Without loops and branches, as many kernels run in a call as the program has.
     return numbers.accessed_bytes if numbers.kernels == numbers.kernels_per_call else None
 
 

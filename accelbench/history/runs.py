@@ -207,8 +207,8 @@ def _choose_rules(case: _CommonCase, *, comparisons: int) -> _Rules:
     ]
     confidence = f"{100 * float(first.confidence):.4g} %"
     return _Rules(
-        # A run may end as soon as its interval is narrow: testing after each round needs a smaller alpha. The number of
-        # results in a series depends on no interval.
+        # A run may end as soon as its interval is narrow: testing after each round needs a smaller alpha. A series does
+        # not, because its number of results depends on no interval.
         alpha=stopping_rules[0].alpha if case.is_series else min(rule.nominal_alpha for rule in stopping_rules),
         is_series=case.is_series,
         margin=float(first.equivalence_margin),

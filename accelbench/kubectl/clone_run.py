@@ -44,7 +44,7 @@ def user_metadata(metadata: Manifest) -> Manifest:
 def clone_run(run: Manifest, name: str | None = None) -> Manifest:
     """Return the manifest of a new run with the same spec and series.
 
-    Without `name`, the API server names the new run.
+    Without `name`, the API server names the new run. Raises InvalidSpecError for a run that was refused as invalid.
     """
     if condition(run, "Finished").get("reason") == ConditionReason.INVALID_SPEC:
         problem = f"{outcome_text(run)}. Correct that, and apply the manifest again"
@@ -52,7 +52,7 @@ def clone_run(run: Manifest, name: str | None = None) -> Manifest:
     spec = copy.deepcopy(run["spec"])
     spec["series"] = spec.get("series") or run["metadata"]["name"]
     old_policy = spec.pop("runPolicy", None) or {}
-    # The new run is neither cancelled nor suspended.
+    # Leave out the fields that cancel or suspend a run.
     new_policy = {key: value for key, value in old_policy.items() if key not in ACTION_FIELDS}
     if new_policy:
         spec["runPolicy"] = new_policy

@@ -67,7 +67,7 @@ def _verdict_text(change: VariantChange) -> str:
 def _format_sample(change: VariantChange, sample: Sample, digits: int) -> str:
     """Format a variant's time before or after the change or, for `relative`, its speedup over the baseline.
 
-    The text is empty without an interval, because the row then shows no speedup of the change either.
+    The text is empty without times, and without an interval: the row then shows no speedup of the change either.
     """
     if not change.interval or not sample.seconds:
         return ""

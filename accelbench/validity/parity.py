@@ -63,8 +63,8 @@ def _excuse_of_right_formula(case: Case, reading: ParityReading) -> str:
 def _is_also_less_exact_in_float64(case: Case, reading: ParityReading) -> bool:
     """Return True if the program is less exact in float64 too: then the reason is its algorithm, not a wrong kernel.
 
-    Its outputs in float64 must agree with the reference, and its error must be at most `MAXIMUM_GROWTH` times that in
-    float64; both are counted in scales, the errors that rounding makes.
+    Its outputs in float64 must agree with the reference. Its error must be at most `MAXIMUM_GROWTH` times its error in
+    float64, each as a multiple of the rounding error in its own precision.
     """
     if case.measurement.precision == "float64":
         return True

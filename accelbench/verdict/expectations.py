@@ -61,7 +61,10 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
 
 
 def _checks_against_number(number: Number | None, variant: str, result: Result) -> list[str]:
-    """Return the names of the failed checks that make the variant's number invalid; None stands for an observation."""
+    """Return the names of the failed checks that make the variant's number invalid.
+
+    `number` is None if an observation is tested.
+    """
     concerned_variants = {variant}
     if number and number.over_baseline:
         concerned_variants.add(result.case.baseline)

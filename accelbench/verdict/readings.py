@@ -178,11 +178,11 @@ def possible_steps(payback: Payback) -> tuple[float, float]:
     upper = math.inf if payback.upper is None else payback.upper
     match payback.answer:
         case "at-once":
-            # The total times are never equal (None), or only after more than the first step.
+            # It is certainly ahead after one step if total times are equal only later, or never (None).
             certainly_ahead = payback.lower is None or payback.lower > 1
             return (1, 1) if certainly_ahead else (1, upper)
         case "never":
-            # If the interval is empty (None), or if it ends, the variant stays behind.
+            # It may be ahead later only if the interval has no upper end: then its steps may be faster after all.
             may_pay_back = payback.lower is not None and payback.upper is None
             return (lower, math.inf) if may_pay_back else (math.inf, math.inf)
         case "until":

@@ -144,7 +144,7 @@ def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any, tools: Tools)
     def step(weights: Any, batch: Any) -> tuple[Any, Any]:
         """Train on one batch; return the weights, changed in place, and the loss."""
         nonlocal last_weights
-        # A block starts from new copies of the weights: make them the memory of the model's parameters.
+        # A block starts from new copies of the weights: let the model's parameters use their memory.
         if weights is not last_weights:
             for name, parameter in parameters.items():
                 parameter.data = weights[name]

@@ -71,7 +71,10 @@ def _program(arrays: Arrays, tools: Tools, function: Callable[[Any], Any]) -> Pr
 
 
 def _lower(function: Callable[[Any], Any], x: Any, platform: str) -> tuple[Any, str]:
-    """Lower the function for the platform; raises what JAX raises if it cannot."""
+    """Lower the function for the platform; return x as the next state, and the platform as the output.
+
+    Raises JAX's exception if JAX cannot lower the function.
+    """
     import jax
 
     jax.jit(function).trace(x).lower(lowering_platforms=(platform,))

@@ -136,7 +136,7 @@ def _torch_loss_and_gradient(layers: network.Layers, batch: Any) -> tuple[Any, n
 
 
 def _torch_value_and_grad() -> LossAndGradient:
-    """Return the counterpart of jax.value_and_grad(loss) in torch.func, which returns the gradient first."""
+    """Return a function like jax.value_and_grad(loss); torch.func's grad_and_value returns the gradient first."""
     from torch.func import grad_and_value
 
     gradient_and_loss = grad_and_value(_torch_loss)

@@ -312,7 +312,10 @@ def _program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, sol
 def _adaptive_program(
     parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, solution: Callable[[Any], tuple[Any, Any]]
 ) -> Program:
-    """Return a program that observes `solution`, which maps z to its end and the number of steps."""
+    """Return a program that observes `solution`, which maps z to its end and the number of steps.
+
+    Raises ValueError unless the case has `work: adaptive`.
+    """
     import numpy as np
 
     if parameters.work != "adaptive":

@@ -23,7 +23,7 @@ Schema = Mapping[str, Any]
 
 async def find_skew(api: KubernetesApi) -> str:
     """Return which fields of this release the cluster's CRDs lack, and the remedy; empty if they lack none."""
-    # For some seconds after a deletion, the OpenAPI document still has the kinds.
+    # First ask for the kinds: for some seconds after their deletion, the OpenAPI document still has them.
     if problem := await find_missing_kinds(api):
         return problem
     try:

@@ -386,9 +386,10 @@ class Applier:
             await self._note_failure(plan, attempt.case, attempt.job, outcome)
 
     async def _read_pod(self, pod: ObservedPod, attempt: Attempt, plan: Plan) -> Manifest | AttemptFailure | None:
-        """Read the pod that has ended; return a failure if it ran another case than the operator wrote.
+        """Read the pod that has ended; None if it is gone.
 
-        None means that the pod is gone.
+        Return a failure if the pod ran another case than the operator wrote, or if it could not be read for so long
+        that the operator may give up.
         """
         try:
             with self._record_obstacle(Wait.FIND_POD, plan, attempt.job):
@@ -502,7 +503,10 @@ class Applier:
         return stored is not None
 
     def _put_job(self, body: Manifest, run_uid: str) -> None:
-        """Put a Job from an API response into the store."""
+        """Put a Job from an API response into the store.
+
+        Raises ForeignObjectError if the Job does not belong to the run.
+        """
         job = observe_job(body)
         if job is None or job.owner != run_uid:
             name = body["metadata"]["name"]

@@ -121,5 +121,6 @@ def _must_stay(metadata: Manifest) -> bool:
     for name, keeping_values in KEPT:
         run_values = {value.strip() for value in marks.get(name, "").split(",")}
         is_kept |= not run_values.isdisjoint(keeping_values)
+    # Argo CD has marked its hooks as applied too, but creates them only for a sync.
     is_applied = any(name in marks for name in APPLIED) and ARGO_HOOK not in marks
     return is_kept or is_applied

@@ -180,7 +180,10 @@ class Reconciler:
         return delay_seconds
 
     def _observed_objects(self, key: Key, known_run: KnownRun) -> Observed:
-        """Return the run's objects, and what this process remembers of the run."""
+        """Return the run's objects, and what this process remembers of the run.
+
+        First remember which case document each Job in flight must have, because another process may have created it.
+        """
         memory = self._applier.memory(key.uid)
         if isinstance(known_run.plan, Plan):
             _remember_documents(memory, known_run.plan, known_run.status.attempts)
@@ -211,12 +214,15 @@ class Reconciler:
             return await self._load(key, event, known_run)
 
     async def _load(self, key: Key, event: Manifest | None, known_run: KnownRun | None) -> KnownRun | None:
-        """Return the run from an event or from the API server."""
+        """Return the run with its plan, from an event or from the API server.
+
+        None if the run is deleted or being deleted, or if it is another operator's.
+        """
         knows_confirmed_version = known_run is not None and known_run.is_confirmed
         if event is not None and not knows_confirmed_version:
             run, is_confirmed = event, False
         else:
-            # An event may be older than a confirmed version, and resource versions have no reliable order.
+            # Read the run: an event may be older than the confirmed version, and no order of versions is reliable.
             latest = await self._cluster.get_run(key.namespace, key.name)
             if latest is None:
                 return None

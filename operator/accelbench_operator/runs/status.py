@@ -134,7 +134,10 @@ def _without_progress(attempt: Attempt) -> Attempt:
 
 
 def shortened_status(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
-    """Return a smaller status, for an API server that refuses this one: without comparisons, with short messages."""
+    """Return a smaller status, for an API server that refuses this one.
+
+    It has no comparisons and no headline, and its messages are short.
+    """
     attempts = [
         attempt.model_copy(update={"message": _truncate(attempt.message, SHORT_MESSAGE)}) for attempt in status.attempts
     ]

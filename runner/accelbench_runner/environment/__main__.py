@@ -26,7 +26,10 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Examine the environment as standard input asks, and write the answer."""
+    """Read a request from standard input, examine the environment, and write the answer to the requested file.
+
+    A Python outside of the supported versions only reports its version.
+    """
     request = json.load(sys.stdin)
     answer: dict[str, object] = {"python": platform.python_version()}
     if tuple(request["oldest"]) <= sys.version_info[:2] <= tuple(request["newest"]):

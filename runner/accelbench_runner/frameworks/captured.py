@@ -93,7 +93,8 @@ class _Search:
                 for place in _places_of(plain_function):
                     yield from self.in_value(place, depth)
         elif inspect.ismethod(plain_function) or not inspect.isroutine(plain_function):
-            # A method, whose `__self__` is searched, or a callable object. A function written in C captures nothing.
+            # A method, whose `__self__` is searched, or a callable object. To replace it, set the cells of the wrappers
+            # that hold it. A function written in C captures nothing.
             replace = functools.partial(_set_cells, _cells_with(function, plain_function))
             yield from self.in_value(Place("self", plain_function, replace), depth)
 

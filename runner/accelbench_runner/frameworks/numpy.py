@@ -219,7 +219,7 @@ class NumPy(Adapter):
         self._counting_batches[id(batches)] = _Batches(batches, self.accounting.counting_views(batches))
 
         def call_or_count(state: Any, batches: Any) -> Any:
-            """Make the call; while operations are counted, pass views of the batches that count them."""
+            """Make the call; while operations are counted, pass views of the batches, which count operations."""
             if self.accounting.counting:
                 batches = self._counting_batches[id(batches)].counting_views
             return call(state, batches)

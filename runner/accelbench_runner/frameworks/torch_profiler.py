@@ -53,7 +53,7 @@ class TorchProfiler(Profiler):
         """
         all_timed = timed(events)
         kernels = [event for event in all_timed if event.get("cat") in KERNELS]
-        # What Dynamo has compiled would run eagerly while lines are looked for.
+        # `find_sources` makes a call in which what Dynamo has compiled would run eagerly, as other operations.
         sources = {} if kernels or has_compiled() else find_sources(work)
         recorded = kernels or [event for event in all_timed if event.get("cat") == OPERATIONS]
         intervals = [interval(event, _operation(str(event["name"]), sources)) for event in recorded]

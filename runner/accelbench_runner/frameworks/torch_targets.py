@@ -119,7 +119,7 @@ class DeviceAccount(DispatchCounter):
             return HOST  # otherwise C++ code would call the driver of the simulated device
         keywords = dict(keywords or {})
         if keywords.get("device") == HOST and operation.overloadpacket.__name__.startswith("new_"):
-            keywords["device"] = arguments[0].device  # C++ code asks for `HOST`, which it takes for the tensor's device
+            keywords["device"] = arguments[0].device  # C++ code takes the answer `HOST` for the tensor's device
         return super().__torch_dispatch__(operation, types, arguments, keywords)
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:

@@ -120,7 +120,7 @@ def _looped_computations(module: Module) -> set[str]:
 
 
 def _describe(module: Module, frames: Frames, instruction: Instruction, is_users: Callable[[str], bool]) -> Operation:
-    """Return the operations and lines of an instruction, with those that it contains."""
+    """Return the operations that an instruction performs, such as those inside a fusion, and their lines."""
     contained = list(_contained(module, instruction))
     numbers = [found[1] for each in contained if (found := FRAME.search(each.line))]
     lines = (frames.line(number, is_users) for number in numbers)

@@ -154,6 +154,7 @@ def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> 
     worst = int(ratios_without_choices.argmax())
     ratio = max(float(ratios[worst]), medians.ratio)
     less_exact = ratio > 1 and _is_less_exact(error, off | medians.off, expected)
+    # If many elements err nearly as much as the worst, the program may only round more often than the reference.
     rounds_more = 1 < ratio <= MAXIMUM_OVER_COMMON * float(np.quantile(ratios, COMMON_SHARE))
     # Results call a rounding error a scale; this is the largest error in scales.
     scales = min(float(ratios.max()) * ELEMENT_LIMIT[expected.precision], MISMATCH)

@@ -64,7 +64,10 @@ class WatchedArray(np.ndarray[Any, Any]):
         return (self[position] for position in range(len(self)))
 
     def _watched(self, value: Any) -> Any:
-        """Return arrays and single numbers of NumPy as watched arrays, also inside a tuple or a list."""
+        """Return arrays and single numbers of NumPy as watched arrays, also inside a tuple or a list.
+
+        A number of Python, which cannot be watched, is recorded as a number that Python reads.
+        """
         if isinstance(value, np.ndarray | np.generic):
             return _watch(np.asarray(value), self.decisions)
         if isinstance(value, tuple) and hasattr(value, "_fields"):  # a NamedTuple, as of np.linalg.eigh

@@ -282,6 +282,7 @@ class DeviationStatistics:
         is_outlier = largest > limit * usual_error
         self._outlier_count += int(is_outlier.sum())
         self._farthest_outlier = max(self._farthest_outlier, float(largest[is_outlier].max(initial=0.0)))
+        # The tolerance is `limit` times the rounding error, so `largest / limit` makes room for the outlier itself.
         error_with_outlier = np.minimum(rounding_error, usual_error + largest / limit)
         return np.asarray(np.where(is_outlier, error_with_outlier, rounding_error))
 

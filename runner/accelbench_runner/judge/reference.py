@@ -166,9 +166,9 @@ def reference_for(
 
 
 def _add_raw_outputs(reference: Reference, form: CanonicalForm, outputs: NamedArrays, state: NamedArrays) -> Reference:
-    """Return the reference with the properties that its raw outputs show.
+    """Return the reference with what its raw outputs show: shapes, finite outputs, and errors that the form hides.
 
-    `outputs` are the reference's outputs before `form` is applied to them, and `state` is the initial state.
+    Raw `outputs` are the reference's outputs before `form` is applied to them, and `state` is the initial state.
     """
     shapes = {name: np.shape(output) for name, output in outputs.items()}
     finite = frozenset(name for name, output in outputs.items() if np.isfinite(output).all())
@@ -226,7 +226,7 @@ def compute(
     with np.errstate(all="ignore"):
         values, seconds = _time_exact(program, start, units)
         runs = min(runs, _affordable_runs(seconds))
-        # Random numbers would widen the tolerance.
+        # Refuse a reference with random numbers: they would widen the tolerance.
         require_same(values, _as_arrays(program.exact(start, units)), RandomOutputsError)
         statistics = {name: DeviationStatistics(value, precision) for name, value in values.items()}
 

@@ -66,7 +66,7 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
 
 
 def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
-    """Build the program from generated inputs, and prepare it on the device."""
+    """Build the program from generated inputs, prepare it on the device, and report facts about it."""
     observes = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)

@@ -327,7 +327,7 @@ class Launch:
         Counting takes memory and time, so it runs after the timed blocks.
         """
         if extra is None:
-            return  # only the first rounds count
+            return  # operations are counted in the first rounds only
         with self._reporter.outside_phases("operations"):
             self._counts = dependence.replay_block(adapter, program, work, extra)
             with adapter.autograd_required():

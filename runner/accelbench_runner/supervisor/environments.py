@@ -122,7 +122,7 @@ class Examiner:
         return self.directory / "code"
 
     def _copy_code(self) -> None:
-        """Copy what launches need of accelbench, so that each environment's Python can compile it to bytecode there."""
+        """Copy the part of accelbench that launches need; each environment's Python compiles the copy to bytecode."""
         for package in (accelbench, accelbench_runner):
             origin = Path(str(package.__file__)).parent
             shutil.copytree(origin, self._code / origin.name, ignore=shutil.ignore_patterns(*NOT_NEEDED))

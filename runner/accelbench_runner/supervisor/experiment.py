@@ -90,7 +90,7 @@ class Supervisor:
     _explainer: Explainer = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start the case's time limit."""
+        """Start the case's time limit, and prepare the launches that explain the case."""
         self._began = self.clock()
         self._started = timestamp(datetime.now(UTC))
         self._deadline = self._began + self.case.measurement.time_limit_seconds

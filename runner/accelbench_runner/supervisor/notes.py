@@ -59,7 +59,7 @@ def _notes_on_canonical(launches: Sequence[LaunchRecord]) -> Iterator[str]:
     """Yield a note for each function that brought all outputs into another form before they were compared."""
     functions = {launch.parity.canonical for launch in launches if launch.parity and launch.parity.canonical}
     for function in sorted(functions):
-        yield f"{function} gives all outputs, those of the reference too, the form in which they were compared"
+        yield f"{function} changed all outputs, also the reference's, to the form in which they were compared"
 
 
 def _notes_on_setups(launches: Sequence[LaunchRecord]) -> Iterator[str]:
