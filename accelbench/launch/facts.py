@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from annotated_types import Ge, Gt, Le, Len, Lt
 from pydantic import (
+    AfterValidator,
     ConfigDict,
     Field,
     FiniteFloat,
@@ -42,6 +43,8 @@ MAXIMUM_OUTPUTS = 64
 """Maximum number of exported arrays whose types and shapes a launch reports: a network exports each of its weights."""
 
 PositiveFloat = Annotated[FiniteFloat, Gt(0)]
+ShortDecimal = Annotated[FiniteFloat, Ge(0), Le(1e12), AfterValidator(lambda value: round(value, 15))]
+"""Number that is short when it is written without an exponent, as in a result."""
 Count = Annotated[int, Ge(0), Lt(2**63)]
 """Number of things or bytes. Libraries report an unknown number as 2**64 - 1, which is therefore refused."""
 
@@ -336,16 +339,16 @@ class ProfiledOperation(FactWithFields):
     name: Annotated[str, StringConstraints(max_length=MAXIMUM_OPERATION_CHARACTERS)]
     source: Annotated[str, StringConstraints(max_length=MAXIMUM_OPERATION_CHARACTERS)] = ""
     merged: bool = False
-    runs: PositiveFloat
-    seconds: Annotated[FiniteFloat, Ge(0)]
+    runs: Annotated[ShortDecimal, Gt(0)]
+    seconds: ShortDecimal
 
 
 class ProfiledCalls(FactWithFields):
     """Hold what the framework's profiler recorded of calls, in a launch that is not timed."""
 
-    seconds_per_call: PositiveFloat
+    seconds_per_call: Annotated[ShortDecimal, Gt(0)]
     calls: PositiveInt
-    busy_share: Annotated[FiniteFloat, Ge(0), Le(1)] | None = None
+    busy_share: Annotated[ShortDecimal, Le(1)] | None = None
     operations: Annotated[list[ProfiledOperation], Len(max_length=MAXIMUM_OPERATIONS)] = []
     left_out: Count = 0
 

@@ -139,6 +139,9 @@ def _explain(kind: str) -> Iterator[Step]:
             sort = {"name": "sort", "runs": 1.0, "seconds": 0.009}
             calls = {"seconds_per_call": 0.01, "calls": 10, "operations": [sort]}
             yield FactsReported(values={"profiledCalls": calls})
+        case "profiler-forges":
+            forged = {"name": "x", "runs": 1e300, "seconds": 1e-300}
+            yield FactsReported(values={"profiledCalls": {"secondsPerCall": 1, "calls": 1, "operations": [forged]}})
         case "profiler-shows-nothing":
             reason = {"why": "ProfilerError: the profiler's trace has no operations"}
             yield FactsReported(values={"profiledCalls": reason})

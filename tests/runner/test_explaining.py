@@ -8,6 +8,7 @@ import pytest
 
 from accelbench.api.case import Case
 from accelbench.delivery.traces import TRACE_DIRECTORY
+from cluster.wait import HANG_SECONDS
 from runner.simulation import LAUNCH_SECONDS, Simulated, Simulation
 from runner.supervision import Ended, case_of
 
@@ -65,6 +66,7 @@ def _without_place(request: str) -> str:
         pytest.param("profiler-crashes", "SIGSEGV", id="crashes"),
         pytest.param("profiler-hangs", "TimedOut", id="hangs"),
         pytest.param("profiler-shows-nothing", "ProfilerError: the profiler's trace has no operations", id="no trace"),
+        pytest.param("profiler-forges", "profiledCalls.operations.0.runs that cannot be read", id="forges"),
         pytest.param("fine", "the launch did not report profiledCalls", id="reports nothing"),
     ],
 )
@@ -98,7 +100,7 @@ def test_traces_are_kept_where_the_runner_is_told_and_frameworks_know_that_they_
 ) -> None:
     traces = tmp_path / "traces"
     traces.mkdir()
-    ended = run(explained("jax/jit", "pytorch/eager"), environment={TRACE_DIRECTORY: str(traces)})
+    ended = run(explained("jax/jit", "pytorch/eager", limit=HANG_SECONDS), environment={TRACE_DIRECTORY: str(traces)})
     kept = {trace.name: trace.read_text() for trace in traces.iterdir()}
     assert kept == {"all.1-jax-jit.trace.json.gz": "jax/jit", "all.2-pytorch-eager.trace.json.gz": "pytorch/eager"}
     times = ended.variant("jax/jit").operation_times
@@ -108,7 +110,10 @@ def test_traces_are_kept_where_the_runner_is_told_and_frameworks_know_that_they_
 
 
 def test_a_directory_that_keeps_no_traces_is_noted(run: Callable[..., Ended], tmp_path: Path) -> None:
-    ended = run(explained("jax/jit", "pytorch/eager"), environment={TRACE_DIRECTORY: str(tmp_path / "absent")})
+    ended = run(
+        explained("jax/jit", "pytorch/eager", limit=HANG_SECONDS),
+        environment={TRACE_DIRECTORY: str(tmp_path / "absent")},
+    )
     assert len([note for note in ended.result.notes if "trace was not kept" in note]) == 2
     assert ended.variant("jax/jit").operation_times is not None
 
