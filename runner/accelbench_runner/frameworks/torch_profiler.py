@@ -10,23 +10,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from accelbench.document import shorten
-from accelbench.launch.facts import MAXIMUM_OPERATION_CHARACTERS
 from accelbench_runner.frameworks.profiler import Profiler, RecordedOperations
 from accelbench_runner.frameworks.source_lines import Line, format_lines, is_users
 from accelbench_runner.frameworks.torch_accounting import has_compiled
-from accelbench_runner.frameworks.trace import Event, Operation, interval, timed
+from accelbench_runner.frameworks.torch_trace import find_operations
+from accelbench_runner.frameworks.trace import Event
 from accelbench_runner.frameworks.work import Work
-
-KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
-"""Categories of events on a GPU."""
-OPERATIONS = "cpu_op"
-"""Category of events in which the host runs or dispatches operations."""
-ATEN = "aten::"
-FUSED = "_fused_"
-"""Part of the names of kernels that Inductor generates from several operations."""
-COMPILED = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction")
-"""Prefixes of the names of compiled programs, which contain kernels that may have no events of their own."""
 
 
 class TorchProfiler(Profiler):
@@ -47,23 +36,11 @@ class TorchProfiler(Profiler):
         return trace
 
     def operations(self, events: Sequence[Event], work: Work) -> RecordedOperations:
-        """Return the runs of kernels if a GPU ran any, else those of the host's operations.
-
-        On a CPU, an operation's event contains its dispatch, so the gaps between events mean nothing.
-        """
-        all_timed = timed(events)
-        kernels = [event for event in all_timed if event.get("cat") in KERNELS]
-        # `find_sources` makes a call in which what Dynamo has compiled would run eagerly, as other operations.
-        sources = {} if kernels or has_compiled() else find_sources(work)
-        recorded = kernels or [event for event in all_timed if event.get("cat") == OPERATIONS]
-        intervals = [interval(event, _operation(str(event["name"]), sources)) for event in recorded]
-        return RecordedOperations(intervals, shows_gaps=bool(kernels))
-
-
-def _operation(name: str, sources: Mapping[str, str]) -> Operation:
-    """Return the operation of an event with this name."""
-    merged = name.startswith(COMPILED) or (FUSED in name and not name.startswith(ATEN))
-    return Operation(shorten(name, MAXIMUM_OPERATION_CHARACTERS), sources.get(name, ""), merged)
+        """Return the runs of operations or kernels; the lines of eager operations are found in another call."""
+        # Kernels of a device have other names than operations. `find_sources` makes a call in which what Dynamo has
+        # compiled would run eagerly, as other operations.
+        has_sources = self._device.type == "cpu" and not has_compiled()
+        return find_operations(events, find_sources(work) if has_sources else {})
 
 
 def find_sources(work: Work) -> dict[str, str]:

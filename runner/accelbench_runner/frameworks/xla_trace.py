@@ -1,0 +1,72 @@
+"""Find the runs of HLO instructions in a trace of JAX's profiler. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from accelbench.document import shorten
+from accelbench.launch.facts import MAXIMUM_OPERATION_CHARACTERS
+from accelbench_runner.frameworks.profiler import RecordedOperations
+from accelbench_runner.frameworks.trace import Event, Interval, Operation, interval, timed
+from accelbench_runner.frameworks.xla_sources import ProgramDescription
+
+DEVICE = "/device:"
+"""Prefix of the names of processes in a trace that stand for a device."""
+STREAM = "Stream"
+"""Prefix of the names of a device's threads that run kernels; its other threads repeat them in other groups."""
+JITTED = "jit_"
+"""Prefix of the names of modules that XLA compiles for a jitted function."""
+
+
+def find_operations(events: Sequence[Event], program: ProgramDescription, *, op_by_op: bool) -> RecordedOperations:
+    """Return the runs of HLO instructions: those on a device if there are any, else those on the host's threads.
+
+    Events without an instruction, such as `PjitFunction`, dispatch work, and are left out. `program` is the call's own,
+    and `op_by_op` means that each other program is one operation. On the host, gaps mean something only then: parts of
+    a compiled program are in no event.
+    """
+    instructions = [event for event in timed(events) if "hlo_op" in event.get("args", {})]
+    streams = _streams(events)
+    on_device = [event for event in instructions if (event["pid"], event["tid"]) in streams]
+    intervals = _intervals(on_device or instructions, program, op_by_op=op_by_op)
+    return RecordedOperations(intervals, shows_gaps=bool(on_device) or op_by_op)
+
+
+def _intervals(events: Sequence[Event], program: ProgramDescription, *, op_by_op: bool) -> list[Interval]:
+    """Return the intervals of events that run instructions of `program` or of other programs.
+
+    Of other programs only the name is known: each is counted as a whole. XLA divides some instructions into several
+    events, of which the first counts, unless a loop repeats the instruction.
+    """
+    counted: set[tuple[str, ...]] = set()
+    key: tuple[str, ...]
+    intervals = []
+    for event in sorted(events, key=lambda event: float(event["ts"])):
+        arguments: Mapping[str, Any] = event["args"]
+        module = str(arguments.get("hlo_module", "")).partition("(")[0]
+        instruction, run = str(arguments["hlo_op"]), str(arguments.get("run_id", event["ts"]))
+        if program.module and module == program.module:
+            operation = program.operations.get(instruction) or Operation(_clip(instruction))
+            key, repeats = (module, instruction, run), instruction in program.looped
+        else:
+            operation = Operation(_clip(module.removeprefix(JITTED)), merged=not op_by_op)
+            key, repeats = (module, run), False
+        intervals.append(interval(event, operation, counts=repeats or key not in counted))
+        counted.add(key)
+    return intervals
+
+
+def _streams(events: Sequence[Event]) -> set[tuple[int, int]]:
+    """Return the process and thread of each stream of a device."""
+    metadata = [event for event in events if event.get("ph") == "M"]
+    names = {(event["pid"], event.get("tid"), event["name"]): str(event["args"].get("name", "")) for event in metadata}
+    devices = {pid for (pid, _, kind), name in names.items() if kind == "process_name" and name.startswith(DEVICE)}
+    return {
+        (pid, tid)
+        for (pid, tid, kind), name in names.items()
+        if kind == "thread_name" and pid in devices and tid is not None and name.startswith(STREAM)
+    }
+
+
+def _clip(name: str) -> str:
+    """Shorten a name to the length that a fact may have."""
+    return shorten(name, MAXIMUM_OPERATION_CHARACTERS)
