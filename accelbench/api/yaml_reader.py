@@ -79,7 +79,7 @@ def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
 
 
 def _load_documents(loader: "_Loader") -> Iterator[YamlDocument]:
-    """Yield the loader's documents, except for empty ones."""
+    """Yield the loader's documents, except for empty ones; raises ValueError if aliases make one too large."""
     while loader.check_node():
         node = loader.get_node()
         if node is None:  # for the type checker: `check_node` has seen the beginning of a document

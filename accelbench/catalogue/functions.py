@@ -96,7 +96,10 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
 
 
 def _workload_of_functions(module: ModuleType, name: str) -> type[FunctionWorkload] | None:
-    """Make a workload of the module's functions named like frameworks; return None if there are none."""
+    """Make a workload of the module's functions named like frameworks; return None if there are none.
+
+    Raises InvalidWorkloadError if no function `arrays` makes their inputs.
+    """
     members = programs.find_members(module)
     if not members.programs:
         return None

@@ -112,9 +112,9 @@ def _check_type(value: object, expected_type: type, method: Callable[..., Any]) 
 
 
 def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
-    """Return the cost that the workload declares, after checking it.
+    """Return the cost that the workload declares, after checking it; None if it declares none.
 
-    `float_bytes` is the size of one floating-point number.
+    `float_bytes` is the size of one floating-point number. Raises InvalidWorkloadError for an invalid cost.
     """
     _check_signature(workload.cost)
     declared_cost = workload.cost(parameters, float_bytes)
@@ -137,7 +137,10 @@ def check_cost(declared_cost: Cost, subject: str) -> None:
 
 
 def operations(workload: Workload, parameters: Any) -> Operations | None:
-    """Return the operations that the workload declares for a unit, after checking them."""
+    """Return the operations that the workload declares for a unit, after checking them; None if it declares none.
+
+    Raises InvalidWorkloadError for an invalid number of operations.
+    """
     _check_signature(workload.operations)
     declared = workload.operations(parameters)
     if declared is None:
@@ -232,7 +235,10 @@ def call_reference(workload: Workload, parameters: Any, arrays: Arrays, units: i
 def call_canonical(
     workload: Workload, parameters: Any, arrays: Arrays, outputs: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """Call the workload's method `canonical`, and return the outputs in the form in which they are compared."""
+    """Call the workload's method `canonical`, and return the outputs in the form in which they are compared.
+
+    Raises InvalidWorkloadError if it returns anything but arrays by name, or none.
+    """
     results = workload.canonical(parameters, arrays, outputs)
     if not isinstance(results, Mapping) or not results:
         raise InvalidWorkloadError(

@@ -296,7 +296,8 @@ def load(path: Path) -> tuple[Claim, ...]:
 def reworded_digests(path: Path) -> dict[str, list[str]]:
     """Return the digests of equivalent older sources of each workload, by the digest of its present source.
 
-    An older source is equivalent if it builds the same programs, so that its results still count.
+    An older source is equivalent if it builds the same programs, so that its results still count. Raises
+    InvalidLedgerError if the file of digests cannot be read.
     """
     file = path / REWORDED
     try:

@@ -36,7 +36,7 @@ DOMINATING = 0.5
 
 
 def fewer_passes(faster: Side, slower: Side) -> str | None:
-    """Compare operations and bytes if the slower side has far more of both, and moving the bytes takes the time."""
+    """Compare operations and bytes; None unless the slower side has far more of both, and the bytes take the time."""
     if not (faster.operations and slower.operations and faster.accessed_bytes and slower.accessed_bytes):
         return None
     if slower.bytes_per_second is None:
@@ -80,7 +80,7 @@ def _mean_time(side: Side) -> str:
 
 
 def more_products(faster: Side, slower: Side) -> str | None:
-    """Compare the numbers of matrix products if arithmetic takes the time and the slower side makes more of them."""
+    """Compare numbers of matrix products; None unless arithmetic takes the time and the slower side makes far more."""
     if not (faster.products and slower.products) or not _is_mostly_arithmetic(faster, slower):
         return None
     if slower.products < MORE_PRODUCTS * faster.products:

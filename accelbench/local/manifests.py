@@ -72,6 +72,9 @@ def read_target(
             variant in an environment of its own is `USE@ENVIRONMENT`.
         assignments: Overrides as `PATH=VALUE`; PATH is the path of a field in the spec, or the name of a parameter.
         environments: Environments of a script's or workload's variants, as `NAME=WORDS`.
+
+    Raises:
+        UsageError: `variants` or `environments` are given for a manifest.
     """
     if target.endswith(SCRIPT_SUFFIX):
         return (_read_script(target, VariantOptions(variants, environments), assignments),)
@@ -163,7 +166,8 @@ def _make_run(
     """Make a run of a workload for which the user has written no manifest.
 
     `reference` becomes `spec.workload`, and `default_uses` are the variants if `options` name none. `target` is the
-    script's file or the workload's name, as the user gave it.
+    script's file or the workload's name, as the user gave it. Raises InvalidManifestError or InvalidSpecError for a run
+    that cannot be measured.
     """
     variants = options.manifest_variants(_choose_uses(default_uses, list(workload.variants())))
     manifest: dict[str, Any] = {

@@ -30,7 +30,10 @@ SIMILARITY = 0.6
 
 
 def override(manifest: Any, assignments: Sequence[str]) -> Any:
-    """Return a copy of the manifest with every assignment `PATH=VALUE` applied; PATH is a field in its `spec`."""
+    """Return a copy of the manifest with every assignment `PATH=VALUE` applied; PATH is a field in its `spec`.
+
+    Raises UsageError for an assignment of another form, and for an unknown path.
+    """
     new_manifest = copy.deepcopy(manifest)
     for assignment in assignments:
         path, equals_sign, value = assignment.partition("=")

@@ -92,7 +92,10 @@ def _read_without_record(path: Path) -> LoadedResults:
 
 
 def read_all(name: str) -> tuple[Result, ...]:
-    """Read all results in a file or directory; `name` can be a glob pattern."""
+    """Read all results in a file or directory; `name` can be a glob pattern.
+
+    Raises UnreadableResultError if there are none.
+    """
     path = Path(name)
     paths = [path] if path.exists() else sorted(map(Path, glob.glob(name)))  # noqa: PTH207 - may be absolute
     if not paths:

@@ -86,7 +86,10 @@ def _device(fingerprint: Mapping[str, str]) -> str:
 
 
 def _cpus(fingerprint: Mapping[str, str]) -> str:
-    """Describe the CPUs: model, vector extensions, how many are used, and whether this is a virtual machine."""
+    """Describe the CPUs: model, vector extensions, how many are used, and whether this is a virtual machine.
+
+    Empty if the model is unknown.
+    """
     text = fingerprint.get("cpu", "")
     if not text:
         return ""

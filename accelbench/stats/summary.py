@@ -55,7 +55,10 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def quantile(values: Sequence[float], percent: int) -> float:
-    """Return the quantile at `percent` percent, by linear interpolation (type 7 of Hyndman and Fan)."""
+    """Return the quantile at `percent` percent, by linear interpolation (type 7 of Hyndman and Fan).
+
+    Raises ValueError without values.
+    """
     if not values:
         raise ValueError("an empty sample has no quantiles")
     if len(values) == 1:

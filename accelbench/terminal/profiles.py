@@ -357,7 +357,7 @@ def print_profiles(
     """Print the profiles of the operators with class `class_name`; if `name` is given, how each node fits that profile.
 
     `context` and `kubeconfig` select the cluster; None stands for kubectl's defaults. If `operator_namespace` is None,
-    the operators of all namespaces count.
+    the operators of all namespaces count. On an error, print it and exit.
     """
     try:
         matches = match_profiles(read_cluster(context, class_name, operator_namespace, kubeconfig))

@@ -113,7 +113,7 @@ class DeepNetwork(Workload):
         return Cost(flops=products + elementwise + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Any) -> Operations | None:
-        """Count the matrix products of a step, unless they are so small that compilers turn them into sums."""
+        """Count the matrix products of a step; None if they are so small that compilers may turn them into sums."""
         if min(parameters.batch, parameters.width) < SMALLEST_PRODUCT:
             return None
         trained_layers = parameters.layers - self.frozen_layers(parameters)

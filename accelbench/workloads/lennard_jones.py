@@ -98,7 +98,10 @@ class LennardJones(Workload):
         return Cost(flops=41.0 * n**2 + 15 * n, bytes=18.0 * n * float_bytes)
 
     def picture(self, parameters: Parameters, rng: "Generator") -> Picture | None:
-        """Draw the error of the energy with dt and with dt / 2, and the distribution of distances at the end."""
+        """Draw the error of the energy with dt and with dt / 2, and the distribution of distances at the end.
+
+        None with more than `MAXIMUM_DRAWN_ATOMS` atoms, because that would take too long.
+        """
         import numpy as np
 
         steps, n = DRAWN_STEPS, count_atoms(parameters)

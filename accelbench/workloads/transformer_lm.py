@@ -140,7 +140,7 @@ class TransformerLm(Workload):
     def operations(self, parameters: Parameters) -> Operations | None:
         """Count the matrix products of blocks and head, without those of attention.
 
-        Attention may be one kernel; compilers may turn small products into sums.
+        Attention may be one kernel. The result is None for small products, which compilers may turn into sums.
         """
         p = parameters
         if min(p.batch * p.sequence, p.width, p.vocabulary) < SMALLEST_PRODUCT:

@@ -47,7 +47,10 @@ async def run_checks(
 
 
 async def _wait_for_crds(api: KubernetesApi, deadline: float) -> None:
-    """Wait until the cluster's CRDs have all fields of this release; `deadline` is a value of `time.monotonic`."""
+    """Wait until the cluster's CRDs have all fields of this release.
+
+    Raises NotAtWorkError if they lack some after `deadline`, a value of `time.monotonic`.
+    """
     while skew := await find_skew(api):
         if time.monotonic() > deadline:
             raise NotAtWorkError(skew)
@@ -55,7 +58,10 @@ async def _wait_for_crds(api: KubernetesApi, deadline: float) -> None:
 
 
 async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
-    """Wait until the Lease is renewed, and return its holder; `deadline` is a value of `time.monotonic`."""
+    """Wait until the Lease is renewed, and return its holder.
+
+    Raises NotAtWorkError if no replica has renewed it by `deadline`, a value of `time.monotonic`.
+    """
     earlier_renewal: str | None = None
     while True:
         try:

@@ -98,7 +98,7 @@ def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def _lease(environment: Mapping[str, str]) -> LeaseName | None:
-    """Return the Lease of `ACCELBENCH_LEASE`; None if it is not set."""
+    """Return the Lease of `ACCELBENCH_LEASE`, None if it is not set; raises SettingsError if it is malformed."""
     text = environment.get("ACCELBENCH_LEASE", "").strip()
     if not text:
         return None
@@ -137,7 +137,7 @@ def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
 
 
 def _metrics_authorization(environment: Mapping[str, str]) -> bool:
-    """Return True if the cluster's RBAC decides who may read the metrics."""
+    """Return True if the cluster's RBAC decides who may read the metrics; raises SettingsError."""
     text = environment.get("ACCELBENCH_METRICS_AUTHORIZATION", "").strip() or "false"
     if text not in {"true", "false"}:
         raise SettingsError(f'ACCELBENCH_METRICS_AUTHORIZATION="{text}": must be true or false')

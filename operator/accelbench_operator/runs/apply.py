@@ -202,7 +202,10 @@ class Applier:
         raise ForeignObjectError(f"Job {name} was not created by this operator, which has deleted it")
 
     async def _ensure_claim_template(self, plan: Plan) -> None:
-        """Create the run's ResourceClaimTemplate, unless it exists as this operator would create it."""
+        """Create the run's ResourceClaimTemplate, unless it exists as this operator would create it.
+
+        Raises NotServedError if the cluster has no such kind, and ForeignObjectError if another object has its name.
+        """
         template = build_claim_template(plan.run, plan.profile)
         metadata = template["metadata"]
         try:

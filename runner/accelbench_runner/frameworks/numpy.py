@@ -212,7 +212,10 @@ class NumPy(Adapter):
         return np.array(array, dtype=self._dtype if np.issubdtype(array.dtype, np.floating) else None)
 
     def prepare(self, program: Program) -> Work:
-        """Return the call to time, which runs the program's steps in a Python loop."""
+        """Return the call to time, which runs the program's steps in a Python loop.
+
+        Raises UnsupportedError if the mode is one of another framework, such as `jit`.
+        """
         call, batches = step_loop(program)
         if self._settings.mode != "eager" and not program.placed:
             raise UnsupportedError(f"NumPy has no mode {self._settings.mode}")

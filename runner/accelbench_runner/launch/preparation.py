@@ -66,7 +66,10 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
 
 
 def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
-    """Build the program from generated inputs, prepare it on the device, and report facts about it."""
+    """Build the program from generated inputs, prepare it on the device, and report facts about it.
+
+    Raises InvalidWorkloadError if the program does not fit the protocol.
+    """
     observes = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)

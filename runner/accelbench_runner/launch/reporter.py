@@ -216,7 +216,8 @@ def _out_of_memory(error: BaseException) -> bool:
 def _format_traceback(error: BaseException) -> str:
     """Return where the exception was raised, as `my_filter.py, line 12 in step: CODE, called from ...`.
 
-    Only the frames in the user's script are named or, if none is, those outside accelbench's own code.
+    Only the frames in the user's script are named or, if none is, those outside accelbench's own code. Empty for an
+    InvalidWorkloadError.
     """
     if isinstance(error, workload_checks.InvalidWorkloadError):
         return ""  # the exception's message says what is wrong
