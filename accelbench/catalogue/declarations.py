@@ -156,7 +156,7 @@ def _refuse_unknown_parameters(name: str, function: Callable[..., Any], known_na
 def _to_dictionary(declared: Any) -> dict[str, Any]:
     """Return the fields of a dataclass by name, without those that have their default value.
 
-    A `FunctionMeasure` made of the fields of a `Measure` thus has its own defaults.
+    A `FunctionMeasure` that is made of the fields of a `Measure` then has its own defaults for the others.
     """
     values = {field.name: getattr(declared, field.name) for field in dataclasses.fields(declared)}
     defaults = {field.name: field.default for field in dataclasses.fields(declared)}

@@ -27,7 +27,7 @@ class Kind:
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
         """Return the API path of the object `name` or, without a name, of all objects of this kind.
 
-        Without a namespace, these are the objects of all namespaces, or of a kind that has no namespace.
+        Without `namespace`, the path is that of a kind without namespaces, or of the objects in all namespaces.
         """
         root = "apis" if "/" in self.api_version else "api"
         namespace_path = f"namespaces/{namespace}" if namespace else ""

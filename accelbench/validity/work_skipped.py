@@ -56,7 +56,7 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_counts(dependence: Dependence) -> Finding:
-    """Fail if repeated or later calls run too few operations; else judge whether export does their work.
+    """Fail if repeated or later calls run too few operations; else judge whether export does the step's work.
 
     Operations are counted by name: `dependence.dispatched` has those of the first call on new inputs, `dependence.seen`
     those of a call on the original inputs, and `dependence.again[n]` those of a repeated run of n + 1 calls.

@@ -148,7 +148,7 @@ class Operator:
     def snapshot(self) -> Snapshot:
         """Return the current state of the operator for its metrics. Call this in the thread of the event loop."""
         is_leading = self._leading()
-        # A replica that does not lead has outdated phases.
+        # Without leading, the phases are outdated: leave them out.
         phases = self._runs.phases if is_leading else {}
         runs = Counter((key.namespace, phase) for key, phase in phases.items())
         queue = QueueHealth(

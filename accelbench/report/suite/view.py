@@ -358,8 +358,8 @@ def _reason(result: Result, name: str, comparison: Comparison | None) -> str:
 def _summarize(pair: Pair, cells: Sequence[Cell], case_count: int) -> PairSummary:
     """Summarize a pair's comparisons, of which there is at most one in each of the suite's `case_count` cases.
 
-    An inconclusive comparison has a valid speedup with an interval, so it counts in the mean. Without it, the mean
-    would be of the cases with large differences.
+    Inconclusive comparisons have valid speedups with intervals, so they count in the mean. Without them, the mean would
+    be that of the cases with large differences.
     """
     excluded = [cell for cell in cells if cell.outcome not in VERDICTS]
     is_in_every_case = len(cells) == case_count

@@ -93,7 +93,7 @@ def explain_time_to_live(job: ObservedJob) -> str:
 
 def pod_gone(job: ObservedJob, removal: Removal | None = None) -> AttemptFailure:
     """Return the failure of a Job whose pod and log were deleted; `removal` is why the cluster ended the pod."""
-    # The Failed condition of the Job may name a disruption that this process has not seen.
+    # If this process has not seen why the pod was removed, the Job's Failed condition may name a disruption: use that.
     if removal is None and DISRUPTION in job.failure:
         removal = Removal(AttemptReason.DISRUPTED, job.failure.rstrip(". "))
     if removal is not None:

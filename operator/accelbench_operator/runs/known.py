@@ -181,7 +181,8 @@ class KnownRuns:
 def read_status(run: Manifest) -> BenchmarkRunStatus:
     """Return the run's status, without fields that this release does not define.
 
-    Raise UnreadableStatusError if the status is invalid. If it counted as empty, a finished run would start again.
+    Raise UnreadableStatusError if the status is invalid: with an empty one in its place, a finished run would start
+    again.
     """
     try:
         status = BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")

@@ -182,7 +182,7 @@ class Reconciler:
     def _observed_objects(self, key: Key, known_run: KnownRun) -> Observed:
         """Return the run's objects, and what this process remembers of the run.
 
-        First remember which case document each Job in flight must have, because another process may have created it.
+        First remember which case document each Job in flight must have: another process may have created the Job.
         """
         memory = self._applier.memory(key.uid)
         if isinstance(known_run.plan, Plan):

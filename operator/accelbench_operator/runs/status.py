@@ -92,7 +92,7 @@ def may_be_corrected(status: BenchmarkRunStatus, generation: int) -> bool:
 
 
 def before_refusal(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
-    """Return the status that a refused run had before it was planned, so that its changed spec is planned."""
+    """Return a refused run's status without the refusal, so that the operator plans the run's changed spec."""
     conditions = tuple(condition for condition in status.conditions if condition.type not in OWN_CONDITIONS)
     return status.model_copy(
         update={"conditions": conditions, "phase": "", "headline": "", "runner": None, "completion_time": None}

@@ -66,7 +66,7 @@ class WatchedArray(np.ndarray[Any, Any]):
     def _watched(self, value: Any) -> Any:
         """Return arrays and single numbers of NumPy as watched arrays, also inside a tuple or a list.
 
-        A number of Python, which cannot be watched, is recorded as a number that Python reads.
+        Record a Python number as a decision, because it cannot be watched: Python may branch on it.
         """
         if isinstance(value, np.ndarray | np.generic):
             return _watch(np.asarray(value), self.decisions)

@@ -68,7 +68,7 @@ def explain_non_finite(difference: Difference) -> str:
     )
     if np.isinf(output[first_index]) and abs(expected[first_index]) > LARGEST_FLOAT32:
         return f"{sentence}: float32 ends at {LARGEST_FLOAT32:.1e}; use smaller numbers, or precision float64"
-    # `explain_special_inputs` looks at where a Difference is wrong. Give it one that is wrong where `is_unlike` is.
+    # Pass a Difference that is wrong exactly where `is_unlike` is True: only these places have to be explained.
     all_false = np.zeros_like(is_unlike)
     unlike = Difference(difference.name, is_unlike, expected=all_false, tolerance=all_false, inputs=difference.inputs)
     special = places.explain_special_inputs(unlike) or _explain_skipped_nan(difference)

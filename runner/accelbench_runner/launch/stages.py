@@ -322,7 +322,7 @@ class Launch:
             )
 
     def _count_calls(self, adapter: Adapter, program: Program, work: Work, extra: dependence.ExtraBlock | None) -> None:
-        """Compare the extra block, made like the timed blocks, with untimed calls; report the operations of a call.
+        """Compare the outputs of the extra block with those of untimed calls, and report the operations of a call.
 
         Counting takes memory and time, so it runs after the timed blocks.
         """
@@ -340,7 +340,7 @@ class Launch:
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: Work,
     ) -> None:
-        """Run the timed program on inputs that it does not know, and report how it depends on its inputs."""
+        """Run the timed program on inputs that it was not built from; report how its outputs depend on its inputs."""
         task = self._task
         subject = dependence.Subject(
             workload=task.workload,

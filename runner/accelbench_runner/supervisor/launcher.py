@@ -147,7 +147,7 @@ class Launcher:
     ) -> LaunchRequest:
         """Return the request for a launch; `_run` fills in the file descriptor for the launch's messages.
 
-        It does not contain whether the case will be explained, so that no timed launch depends on that.
+        The request leaves out whether the case will be explained, so that no timed launch depends on it.
         """
         measurement = self.case.measurement.model_copy(update={"explain": None})
         return LaunchRequest(
