@@ -475,7 +475,7 @@ def _advise_file(name: str) -> str:
     return (
         f"Put it into a file: `accelbench init my_function` writes my_function.py, with a function\n"
         f"  def {name}({parameter}):\n      {body}\n"
-        f"that makes what it needs itself or takes it from its arrays; then `accelbench run my_function.py`."
+        f"that creates what it needs or takes it from its arrays; then `accelbench run my_function.py`."
     )
 
 

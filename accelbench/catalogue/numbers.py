@@ -35,14 +35,14 @@ def to_numbers(value: Any) -> Array:
     import numpy as np
 
     if isinstance(value, np.ma.MaskedArray):
-        raise NotNumbersError("a masked array", "return filled(), with a number for each one that is masked")
+        raise NotNumbersError("a masked array", "return filled(NUMBER), with a number for each masked element")
     for module, to_dense in SPARSE.items():
         if any(kind.__module__.startswith(module) for kind in type(value).__mro__):
             raise NotNumbersError("a sparse array", f"return its values, or {to_dense}")
     try:
         array = value if isinstance(value, np.ndarray) else np.asarray(_to_host(value))
     except (TypeError, ValueError, RuntimeError) as error:  # such as lists of several lengths
-        raise NotNumbersError(f"a {type(value).__name__}, of which NumPy makes no array ({error})") from error
+        raise NotNumbersError(f"a {type(value).__name__} that NumPy cannot convert to an array ({error})") from error
     if array.dtype.kind in NUMERIC_KINDS:
         widest = {"f": np.float64, "c": np.complex128}.get(array.dtype.kind)
         is_wider = widest is not None and array.dtype.itemsize > np.dtype(widest).itemsize

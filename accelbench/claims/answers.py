@@ -54,7 +54,10 @@ def in_words(settled_claim: SettledClaim) -> str:
 
 
 def generate(settled_claim: SettledClaim) -> str:
-    """Generate an answer from the findings or, for a question of our own, from the comparisons of its results."""
+    """Generate an answer from the findings.
+
+    Without findings, a question of our own or an opinion is answered by the comparisons of its results.
+    """
     sentences = [words.simplify_sentence(sentence) for sentence in settled_claim.sentences]
     if not sentences and settled_claim.verdict in {"measured", "opinion"}:
         baseline = settled_claim.claim.table_baseline

@@ -76,7 +76,7 @@ def _weigh_comparison(outcome: ExpectationOutcome, result: Result) -> Expectatio
 
 
 def _outcome_of_all_launches(expectation: Expectation, metric: str, result: Result) -> Outcome:
-    """Return the outcome for the range from the fastest to the slowest launch, in place of that between percentiles."""
+    """Return the outcome for the range from the fastest to the slowest launch, instead of between percentiles."""
     variants = {variant.name: _with_extremes(variant) for variant in result.variants}
     result_with_extremes = result.model_copy(update={"variants": tuple(variants.values())})
     reading = read(metric, result_with_extremes, variants[expectation.variant])

@@ -194,7 +194,7 @@ class Claim(Document):
     def _require_manifests_and_forbid_unread_bounds(self) -> Self:
         """Require a manifest or a plan to measure, and forbid bounds with which nothing would be compared.
 
-        What an article measured and does not name needs neither, because nothing can settle it.
+        If the article does not name what it measured, neither is needed, because nothing can settle the claim.
         """
         can_be_settled = self.is_decidable and self.machine != UNNAMED
         if not self.manifests and can_be_settled and not self.to_measure:

@@ -245,12 +245,13 @@ def _verdict_of_all_runs(
         return "untestable-anywhere"
     is_incomplete = run_is_missing or not all(run.is_complete for run in runs)
     if not all_can_decide or is_incomplete:
-        # A claim about one machine is not decided by results of another machine of the same class.
+        # If a claim is about one machine, results of another machine of the same class do not count as its measurement.
         if is_measured_on_claimed_hardware and not claim.machine:
             return "measured-not-decided"
         return "not-measured-yet" if all_can_decide else "untestable-here"
     if claim.kind == "question":
         return "measured"
+    # A possibility with an example has its verdict from `_verdict_of_one_result`; without an example, it stays open.
     if claim.kind == "possibility" or not _meet_all_conditions(runs, findings):
         return "inconclusive"
     return "in-direction" if any(finding.excludes_figure for finding in findings) else "confirmed"

@@ -119,8 +119,12 @@ def _product(control: Result, framework_pair: tuple[str, str]) -> Interval | Non
 
 
 def _compare(subject: str, interval: Interval, product: Interval | None) -> Control:
-    """Return whether the ratio of a plain product explains the ratio in `interval`, with a sentence on `subject`."""
+    """Decide whether the ratio of a plain product explains the ratio in `interval`, and write a sentence on `subject`.
+
+    `product` is the interval of the plain product's ratio; None if it was not measured.
+    """
     if product is None:
+        # What is unknown counts as explained, so that it gives no verdict.
         return Control(
             f"{subject}: no plain product was measured on this processor, so nothing follows.", explains=True
         )

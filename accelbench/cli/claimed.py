@@ -78,7 +78,7 @@ def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additiona
         has_targets = bool(manifest.spec.accelerator.targets)
         has_profile_of_hardware = manifest.spec.accelerator.profile == PROFILES.get(hardware, "cpu")
         can_run = has_targets or has_profile_of_hardware
-        # The class of hardware does not show whether this is the one machine that a claim is about.
+        # A run decides no claim about one machine: the class of hardware does not show whether it is that machine.
         settles_claim = hardware in claim.hardware and not claim.machine
         yield ClaimRun(
             name,
@@ -246,7 +246,7 @@ def _is_same_run(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
 
 
 def _without_limits(run: "BenchmarkRun") -> "BenchmarkRun":
-    """Return the run without expectations, and with fixed limits of time and rounds, so that others compare equal."""
+    """Return the run without expectations, time limit and rounds above the minimum, which may differ in equal runs."""
     measurement = run.spec.measurement
     rounds = measurement.rounds.model_copy(update={"max": measurement.rounds.min})
     measurement = measurement.model_copy(update={"rounds": rounds, "time_limit_seconds": 0})

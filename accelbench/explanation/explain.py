@@ -14,7 +14,8 @@ def explain(result: Result) -> tuple[str, ...]:
     """Return sentences on why variants are faster or slower than the baseline, the fastest variant first.
 
     Only a verdict of `faster` or `slower` is explained, and only by a rule whose conditions hold. Without times of
-    calls, as under the protocols `episode` and `arrivals`, nothing is explained.
+    calls, as under the protocols `episode` and `arrivals`, nothing is explained. There are at most
+    `MAXIMUM_SENTENCES`.
     """
     if (result.protocol or "steady") not in TIMED_CALLS:
         return ()

@@ -241,7 +241,7 @@ def _compare(
     """
 
     def make_change(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> VariantChange:
-        """Build the comparison's outcome, whose description is these sentences and those about excluded results."""
+        """Build the outcome of the comparison; describe it by `sentences`, then those about excluded results."""
         description = " ".join(filter(None, (*sentences, before.exclusion_sentence, after.exclusion_sentence)))
         if case_label:
             description = f"With {case_label}: {description}"

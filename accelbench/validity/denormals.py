@@ -8,7 +8,10 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Pass if all launches flush denormal numbers to zero, or all keep them; the finding is on all variants (None)."""
+    """Pass if all launches flush denormal numbers to zero, or all keep them; else the check is untested.
+
+    The finding is on all variants together, so its variant is None.
+    """
     flushing_variants: list[str] = []
     keeping_variants: list[str] = []
     for launch in evidence.launches:

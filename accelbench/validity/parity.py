@@ -38,19 +38,19 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         text = f"{reading.detail}, {reading.worst_ratio:.2g} of the tolerance"
         text += _format_resolution(reading) + _describe_form(reading)
         return _judge_agreement(case, launch, text)
-    excuse = _excuse_of_right_formula(case, reading)
-    if excuse:
+    largest_error = _largest_error_of_right_formula(case, reading)
+    if largest_error:
         share = f"{reading.off:,} of {reading.elements:,} outputs"
         return passed(
             f"right formula, less exact than the reference: {share} are beyond the tolerance, and none by more than "
-            f"{excuse}; {reading.detail}{_describe_form(reading)}"
+            f"{largest_error}; {reading.detail}{_describe_form(reading)}"
         )
     sentences = (reading.describe_error(), reading.diagnosis, _describe_randomness(launch))
     return failed("; ".join(filter(None, sentences)))
 
 
-def _excuse_of_right_formula(case: Case, reading: ParityReading) -> str:
-    """Describe the limit that no error exceeds if the formula is right but less exact; empty if outputs are wrong."""
+def _largest_error_of_right_formula(case: Case, reading: ParityReading) -> str:
+    """Describe how large errors are at most, if the formula is right but less exact; empty if the outputs are wrong."""
     if reading.less_exact and _is_also_less_exact_in_float64(case, reading):
         return "a rounding of the largest output"
     is_exact_in_float64 = formula.agrees(reading.formula, MAXIMUM_RATIO_OF_RIGHT_FORMULA)

@@ -201,7 +201,10 @@ def _classify(batch: NamedArrays) -> Array:
 
 
 def _decode(state: dict[str, Array], batch: NamedArrays, heads: int) -> Array:
-    """Decode the token at the current place, write keys and values into `state`, and return logits (vocabulary,)."""
+    """Decode the token at the current place, and return logits (vocabulary,).
+
+    `state` is changed in place: it gets the token's keys and values, and the next place.
+    """
     import numpy as np
 
     def normalise(x: Array) -> Array:

@@ -297,7 +297,10 @@ def _torch_program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tool
 
 
 def _program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tools, solution: Solve, train: Any) -> Program:
-    """Return a program whose step moves pendulums by `solution`, or makes a step of `train`."""
+    """Return a program whose step moves pendulums by `solution` or, for `work: train`, is `train`.
+
+    Raises ValueError for `work: adaptive`, which a variant with fixed steps cannot do.
+    """
     if parameters.work == "adaptive":
         raise ValueError("this variant takes fixed steps: leave it out, or set work: solve")
     if parameters.work == "solve":

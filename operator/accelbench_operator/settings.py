@@ -125,7 +125,9 @@ def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
     client_ca = environment.get("ACCELBENCH_METRICS_CLIENT_CA", "").strip()
     if not directory:
         if client_ca:
-            raise SettingsError("ACCELBENCH_METRICS_CLIENT_CA: needs ACCELBENCH_METRICS_TLS: no TLS, no certificates")
+            raise SettingsError(
+                "ACCELBENCH_METRICS_CLIENT_CA: set ACCELBENCH_METRICS_TLS too: certificates are checked only with TLS"
+            )
         return None
     tls = Tls(Path(directory) / "tls.crt", Path(directory) / "tls.key", Path(client_ca) if client_ca else None)
     try:

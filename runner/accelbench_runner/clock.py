@@ -102,7 +102,7 @@ def reading_seconds(clock: Clock, readings: int = 50, attempts: int = 20) -> flo
             clock.seconds()
         ended = clock.seconds()
         means.append((ended - began) / (readings + 1))  # the reading of `ended` takes time too
-    # In a slow attempt, the system suspended this process.
+    # The minimum leaves out attempts that took longer because the system suspended this process.
     return min(means)
 
 

@@ -99,7 +99,7 @@ SAID_BY_JAX = {
     "float0": "the derivative of integers, which has no numbers (float0); leave it out",
     "shape": "a ShapeDtypeStruct; it has to be an array of numbers",
     "text": "an array of texts (<U1); it has to be an array of numbers",
-    "masked": "a masked array; return filled(), with a number for each one that is masked",
+    "masked": "a masked array; return filled(NUMBER), with a number for each masked element",
 }
 SAID_BY_PYTORCH = {
     "coo": "a sparse array; return its values(), or to_dense()",
@@ -117,7 +117,7 @@ SAID_BY_PYTORCH = {
 }
 SAID_BY_NUMPY = {
     "sparse": "a sparse array; return its values, or toarray()",
-    "masked": "a masked array; return filled(), with a number for each one that is masked",
+    "masked": "a masked array; return filled(NUMBER), with a number for each masked element",
     "objects": "an array of objects (object); it has to be an array of numbers",
     "texts": "an array of texts (<U1); it has to be an array of numbers",
     "dates": "an array of dates (datetime64[D]); it has to be an array of numbers",

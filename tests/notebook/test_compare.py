@@ -214,7 +214,10 @@ def test_what_cannot_be_sent_is_an_error_that_says_what_to_write(given: dict[str
         ({"numpy": doubled, "reference": 0}, "reference=... takes a function, not a int"),
         ({"numpy": doubled, "arrays": None}, "arrays=... takes arrays by name"),
         ({"numpy": doubled, "arrays": {"y": X}}, "doubled() is given the arrays y: missing a required"),
-        ({"numpy": doubled, "arrays": {"x": [[1, 2], [3]]}}, 'arrays["x"] is a list, of which NumPy makes no array'),
+        (
+            {"numpy": doubled, "arrays": {"x": [[1, 2], [3]]}},
+            'arrays["x"] is a list that NumPy cannot convert to an array',
+        ),
     ],
 )
 def test_what_cannot_be_run_is_an_error_before_anything_is_written(

@@ -226,13 +226,16 @@ def test_a_helper_that_sounds_alike_is_a_helper(load: Load) -> None:
         ('{"x": rng.standard_normal(8)}', "jax() is given the arrays x: missing a required argument: 'origin'"),
         ("rng.standard_normal(8)", "arrays() returned an array of shape (8,); it has to return a dictionary of arrays"),
         ('{"x": None, "origin": 1}', 'line 5: arrays() returned "x" as None; it has to be an array of numbers'),
-        ('{"x": [[1], [2, 3]], "origin": 1}', 'line 5: arrays() returned "x" as a list, of which NumPy makes no array'),
+        (
+            '{"x": [[1], [2, 3]], "origin": 1}',
+            'line 5: arrays() returned "x" as a list that NumPy cannot convert to an array',
+        ),
         ("{0: rng.standard_normal(8)}", "arrays() names an array 0; a name is a string of at most 1000 characters"),
         ('{"x" * 2000: rng.standard_normal(8)}', "names an array 'xxx"),
         ('{"\\udc80": rng.standard_normal(8)}', "names an array '\\udc80'; a name is a string of at most"),
         (
             '{"x": numpy.ma.masked_array([1.0], [True]), "origin": 1}',
-            'arrays() returned "x" as a masked array; return filled(), with a number for each one that is masked',
+            'arrays() returned "x" as a masked array; return filled(NUMBER), with a number for each masked element',
         ),
         (
             '{"x": numpy.array(["2020-01-01"], "M8[D]"), "origin": 1}',

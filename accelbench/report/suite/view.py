@@ -233,9 +233,9 @@ def count_table(suite: Suite) -> Table | None:
 
 
 def mean_table(suite: Suite) -> Table | None:
-    """Return the table of the geometric mean of each pair that every case compares, or why it has none.
+    """Return a table with the geometric mean of each pair that every case compares; None if there is no such pair.
 
-    None if there is no such pair.
+    If a pair has no mean, its cell has the reason.
     """
     summaries = [summary for summary in suite.summaries if summary.is_in_every_case]
     if not summaries:

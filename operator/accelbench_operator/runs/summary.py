@@ -242,7 +242,7 @@ def _summarize_comparison(comparison: Comparison) -> Comparison:
 def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSummary:
     """Return the summary of a variant.
 
-    The `failure` of a variant that has not failed only says that the compile target does not support it.
+    If the compile target does not support a variant, its `failure` says so, but the variant has not failed.
     """
     reason = variant.failure.reason if variant.failure else None
     numbers: dict[str, float] = {}

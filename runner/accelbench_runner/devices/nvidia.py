@@ -138,7 +138,7 @@ class Gpu:
         self.began = self._read_counters()
 
     def sample(self) -> None:
-        """Store the GPU's current clock rate, and NVML's reasons why it is low, as one sample."""
+        """Append NVML's reasons why the GPU's clock rate is low, and the clock rate, each if NVML reports it."""
         reasons = query_first(CLOCK_REASON_CALLS, self.physical)
         megahertz = query(pynvml.nvmlDeviceGetClockInfo, self.physical, pynvml.NVML_CLOCK_SM)
         if reasons is not None:

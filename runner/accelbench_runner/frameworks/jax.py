@@ -119,7 +119,7 @@ class Jax(Adapter):
         return jnp.zeros(array.shape, self._dtype if is_floating else jax.dtypes.canonicalize_dtype(array.dtype))
 
     def _device_array(self, array: Array) -> jax.Array:
-        """Copy the array to the device; floats become the precision policy's dtype.
+        """Copy the array to the device; floats and complex numbers get the precision policy's type.
 
         Raises UnsupportedError for an array of 64-bit integers that do not fit into 32 bits.
         """

@@ -32,10 +32,11 @@ def find_operations(events: Sequence[Event], program: ProgramDescription, *, op_
 
 
 def _intervals(events: Sequence[Event], program: ProgramDescription, *, op_by_op: bool) -> list[Interval]:
-    """Return the intervals of events that run instructions of `program` or of other programs.
+    """Return an interval for each event, with the operation that ran, and whether it counts as a run of the operation.
 
-    Of other programs only the name is known: each is counted as a whole. XLA divides some instructions into several
-    events, of which the first counts, unless a loop repeats the instruction.
+    An event of `program` is named by its instruction. XLA divides some instructions into several events, of which only
+    the first counts, unless a loop repeats the instruction. Of another program only the name is known, so a run of it
+    counts as one operation: one that is merged from several, unless JAX runs `op_by_op`.
     """
     counted: set[tuple[str, ...]] = set()
     key: tuple[str, ...]

@@ -31,6 +31,8 @@ KINK = (
 )
 MAXIMUM_CHANCE = 1e-3
 """Maximum probability with which wrong numbers fit an explanation by accident."""
+EVERYWHERE = ...
+"""Index of a whole array."""
 MAXIMUM_LINES = 256
 """Number of lines along an axis from which the probability of an accident is estimated; more make it smaller."""
 
@@ -85,7 +87,7 @@ def _axis_orders(array: Array) -> Iterator[tuple[int, ...]]:
 
 def explain_layout(difference: Difference) -> str:
     """Explain right numbers that are transposed, reversed or laid out by column; empty if they are not."""
-    if _probability_of_accident(difference, ..., None) > MAXIMUM_CHANCE:
+    if _probability_of_accident(difference, EVERYWHERE, axis=None) > MAXIMUM_CHANCE:
         return ""
     return _describe_layout(difference)
 
@@ -125,14 +127,15 @@ def explain_shift(difference: Difference) -> str:
             (-1, without_last, without_first, "later"),
         ):
             is_rotated = difference.is_corrected_by(np.roll(difference.output, shift, axis))
-            if is_rotated and _probability_of_accident(difference, ..., None) <= MAXIMUM_CHANCE:
+            if is_rotated and _probability_of_accident(difference, EVERYWHERE, axis=None) <= MAXIMUM_CHANCE:
                 return f"it is rotated by one place along axis {axis}"
+            # Compare the output at `output_places` with the right numbers at `right_places`, one place apart.
             wrong = difference.wrong[right_places]
             if wrong.size < MINIMUM_OVERLAP or not wrong.any():  # too few overlap, or none is wrong
                 continue
             distance = np.abs(difference.output[output_places] - difference.expected_floats[right_places])
             is_shifted = np.all(distance <= difference.allowed[right_places])
-            if is_shifted and _probability_of_accident(difference, right_places, None) <= MAXIMUM_CHANCE:
+            if is_shifted and _probability_of_accident(difference, right_places, axis=None) <= MAXIMUM_CHANCE:
                 return f"it is shifted by one along axis {axis}: each number stands one place {direction}"
     return ""
 
@@ -167,7 +170,7 @@ def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
         allowed = np.take_along_axis(difference.allowed, order, axis)
         right = np.take_along_axis(difference.expected_floats, order, axis)
     is_equal = np.all(np.abs(np.sort(difference.output.astype(np.float64), axis) - right) <= allowed)
-    return bool(is_equal) and _probability_of_accident(difference, ..., axis, any_order=True) <= MAXIMUM_CHANCE
+    return bool(is_equal) and _probability_of_accident(difference, EVERYWHERE, axis, any_order=True) <= MAXIMUM_CHANCE
 
 
 def _probability_of_accident(

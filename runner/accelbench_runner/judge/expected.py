@@ -321,6 +321,7 @@ class DeviationStatistics:
         if not is_float(value):
             return Expected(value, np.zeros(value.shape, np.float32), precision, self._integer_choices())
         for part in _parts(value.size):
+            # The element itself is rounded too. Errors that are independent add as squares.
             own_rounding = OWN_ULPS[precision] * self._ulp(part)
             self._rounding_error[part] = np.hypot(widening * self._rounding_error[part], own_rounding)
         choices = Choices(

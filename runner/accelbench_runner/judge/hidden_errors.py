@@ -157,9 +157,9 @@ def _disturb_floats(numbers: Array, error: float, rng: np.random.Generator) -> A
 
 
 def _disturb_integers(numbers: Array, values: Array, rng: np.random.Generator) -> Array:
-    """Return integers or booleans that are replaced by others of `values`, so that a label stays a label.
+    """Replace integers or booleans at random by other ones of `values`, so that a label stays a label.
 
-    `values` are the sorted values of the whole array.
+    `values` are the distinct values of the whole array, sorted.
     """
     if values.size == 1:  # there is no other value
         return np.asarray(~numbers if numbers.dtype.kind == "b" else numbers + 1)

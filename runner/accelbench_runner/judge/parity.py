@@ -207,8 +207,9 @@ def _limit_of_reference(case: Case, launches: Sequence[LaunchRecord], units: int
         parameters = catalogue.parse_parameters(workload, case.parameters)
         start = start_arrays(case, workload, parameters, unseen_seed=None)
         return reference_limit(lambda arrays: call_reference(workload, parameters, arrays, units), start)
-    runs = (value_or_none(launch.facts.formula) for launch in launches if launch.variant == case.baseline)
-    return next((run.accuracy_limit for run in runs if run is not None and run.unable is None), None)
+    baseline_launches = [launch for launch in launches if launch.variant == case.baseline]
+    float64_runs = (value_or_none(launch.facts.formula) for launch in baseline_launches)
+    return next((run.accuracy_limit for run in float64_runs if run is not None and run.unable is None), None)
 
 
 def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:
@@ -268,8 +269,8 @@ def _reason_to_doubt(reference: Reference, units: int, seen_in_half: float | Non
         return f"after {units} units the right state is the initial one: a step that does nothing would pass"
     if seen_in_half is not None and seen_in_half >= 1:
         return (
-            f"the outputs are too sensitive to tell errors below {seen_in_half:.2g} of their size from rounding, in "
-            f"half of them{after}; a higher precision can be compared"
+            f"half of the outputs are too sensitive{after}: an error below {seen_in_half:.2g} of their size looks like "
+            "rounding; a higher precision can be compared"
         )
     return ""
 

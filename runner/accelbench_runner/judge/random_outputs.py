@@ -63,6 +63,7 @@ def _read_unseen(request: JudgeRequest, launch: LaunchRecord, units: int) -> Uns
             if distribution.shape == expected[name].shape
         )
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
+        # A mismatch fails whatever `changes` is.
         return UnseenReading(reading=mismatch(units, f"cannot be compared: {error!r}"), changes=True)
     return UnseenReading(reading=reading, changes=changes)
 

@@ -362,7 +362,7 @@ def _perturb(
             return np.asarray(perturb_array(array.real, fraction) + 1j * perturb_array(array.imag, fraction))
         if not is_float(array):
             return array
-        # With two sizes of steps, equal numbers may become smaller or larger than each other.
+        # Steps have two sizes, so that two equal numbers may become unequal even if both are moved up.
         perturbed = array * (1 + fraction * rng.choice([-1.0, -0.5, 0.5, 1.0], array.shape))
         return np.where(array == np.rint(array), array, perturbed) if keeps_whole_numbers else perturbed
 

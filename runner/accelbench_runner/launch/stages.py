@@ -66,7 +66,7 @@ def run_launch(request: LaunchRequest, machine: Machine) -> int:
         error = ensure_formattable(raised)
         adapter = launch.adapter if launch else None
         if adapter is not None and adapter.needs_gradients(error):
-            reporter.send(NeedsGradients())
+            reporter.send(NeedsGradients())  # the supervisor launches the variant again, with gradients
             return 0
         reporter.send(describe_failure(error, adapter))
         return 1
