@@ -177,7 +177,7 @@ def schema_of(kind: CustomResource) -> Schema:
         _remove_defaults(schema["properties"][name])
         _add_bounds(schema["properties"][name])
     if kind.status:
-        # Otherwise kstatus, and so Flux, would take an object that no operator has seen yet for finished.
+        # Without it, kstatus (and so Flux) would regard an object as finished before any operator has seen it.
         schema["properties"]["status"]["default"] = {"observedGeneration": 0}
     return schema
 

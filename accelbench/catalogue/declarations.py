@@ -83,7 +83,8 @@ class Declarations:
         operations = self._read("operations", Operations, Operations, parameters)
         if operations and self.measure(parameters).units != 1:
             raise InvalidWorkloadError(
-                f"{self.source}: operations counts a call, and measure gives a call several units: leave one out"
+                f"{self.source}: operations are those of a call, which has to be one unit, but measure declares "
+                "several: remove one of the two declarations"
             )
         return operations
 

@@ -115,7 +115,7 @@ def make_build(
         # `__signature__` keeps inspect from using the signature of `__wrapped__`.
         for own_function in (step, export):
             vars(own_function).update(__signature__=inspect.signature(own_function), __wrapped__=unpickled_function)
-        is_in_mode = len(calls) > 1  # `_step_over_batches` has applied the variant's mode to each call
+        is_in_mode = len(calls) > 1  # `_step_over_batches` has applied the mode, so the adapter must not apply it again
         return Program(state={}, step=step, batches=(batch,), units=units, placed=is_in_mode, export=export)
 
     return build

@@ -1,4 +1,4 @@
-"""Make a workload of a module: of its class, or of pure functions `y = f(x)`, one or more for each framework.
+"""Make a workload from a module: from its class, or from pure functions `y = f(x)`, one or more for each framework.
 
 No function takes the result of its previous call. Calls still never overlap, because every framework runs the calls
 that one thread dispatches in their order (docs/adr/0028-a-pure-function-is-a-workload.md).
@@ -72,9 +72,9 @@ class FunctionWorkload(Workload):
 
 
 def workload_class(module: ModuleType, name: str) -> type[Workload]:
-    """Return the module's workload class, or make one of its functions.
+    """Return the module's workload class or, if it has none, a class made from its functions.
 
-    The class is not yet checked; `name` is for error messages.
+    A class of the module is not yet checked; `name` is for error messages.
 
     Raises:
         InvalidWorkloadError: The module has neither functions nor exactly one class.
@@ -166,9 +166,9 @@ def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
 
 
 def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
-    """Make the workload's method `arrays`, which calls `draw`, the script's `arrays`, and checks what it returns.
+    """Make the workload's method `arrays`, which calls the script's function `arrays`, here named `draw`.
 
-    Each of `functions` has to accept the arrays.
+    The method checks that `draw` returns batches of arrays that each of `functions` accepts.
     """
 
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
@@ -193,9 +193,8 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
 
 def _to_batches(draw: Callable[..., Any], drawn: Any) -> tuple[NamedArrays, ...]:
     """Check and return the batches in `drawn`, which `draw` returned: a dictionary of arrays, or a list of these."""
-    is_list_of_batches = (
-        isinstance(drawn, list | tuple) and len(drawn) > 0
-    )  # an empty list is refused below, because it is not a dictionary
+    # An empty list is refused below, because it is not a dictionary.
+    is_list_of_batches = isinstance(drawn, list | tuple) and len(drawn) > 0
     batches: Sequence[Any] = drawn if is_list_of_batches else [drawn]
     for batch in batches:
         if not isinstance(batch, Mapping):

@@ -53,6 +53,7 @@ def digest(row: Mapping[str, Any], manifests: Sequence[Mapping[str, Any]]) -> st
         row: The row's entry in the ledger, as parsed from YAML.
         manifests: The manifests that decide the row, as parsed from YAML.
     """
+    # Conditions in the ledger replace the manifests' expectations, which then decide nothing.
     conditions = {name: row[name] for name in CONDITIONS if row.get(name)}
     programs = []
     for manifest in manifests:

@@ -50,7 +50,10 @@ def may_be_too_narrow(comparison: Comparison) -> bool:
 
 
 def _weigh_range(outcome: ExpectationOutcome, result: Result) -> ExpectationOutcome:
-    """Return the outcome; undecided if the number has no range, or if the range is of too few launches."""
+    """Return the outcome; undecided if the number has no range over launches, or if the range cannot decide.
+
+    A range cannot decide if it is of too few launches, or if launches lie on both sides of the bound.
+    """
     metric = outcome.expectation.subject
     if metric not in MINIMUM_LAUNCHES:
         return _undecided(outcome, "one value for all launches has no interval")

@@ -249,9 +249,9 @@ class Claim(Document):
 
         The ledger has only the day of some changes; a change on the day of the measurement counts.
         """
-        for earlier in self.history:
-            time_or_day = measured_at if isinstance(earlier.changed, datetime) else measured_at.date()
-            if earlier.changed >= time_or_day:
+        for entry in self.history:
+            time_or_day = measured_at if isinstance(entry.changed, datetime) else measured_at.date()
+            if entry.changed >= time_or_day:
                 return True
         return False
 

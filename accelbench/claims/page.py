@@ -125,7 +125,8 @@ def _counts(settled_claims: Sequence[SettledClaim]) -> str:
 def _count_gpu_rows(settled_claims: Sequence[SettledClaim]) -> str:
     """Return a sentence on how many rows that need a GPU are decided, after a space; empty without such rows.
 
-    Rows that compiled programs decide need no GPU, and what an article does not name cannot be settled on one either.
+    Left out are rows that compiled programs decide, which need no GPU, and rows that no GPU can settle: opinions, and
+    articles that do not name what they measured.
     """
     gpu_rows = [
         each

@@ -77,7 +77,10 @@ def brief_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
 
 
 def _shown_results(runs: Sequence[MeasuredRun], claim: Claim) -> list[Result]:
-    """Return the results with only the variants that the claim compares, against its baseline if it names one."""
+    """Return the results without invalid times, and with only the variants that the claim compares.
+
+    If the claim names a baseline for its tables, variants are compared with this baseline.
+    """
     results = [redact_invalid(result) for run in runs for result in run.results]
     if claim.table_baseline:
         results = [suite.with_baseline(result, claim.table_baseline) for result in results]

@@ -105,8 +105,8 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
 def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> SettledClaim:
     """Decide the claim by the results of one class of hardware; results of the other classes are only shown.
 
-    This is the first class in `hardware` with complete results; without one, the first class with any results; without
-    any results, the first class.
+    The deciding class is the first in `hardware` with complete results. If no class has complete results, it is the
+    first with any results; if none has results, the first class.
     """
     complete_hardware = [candidate for candidate in hardware if _is_measured(claim, candidate, results)]
     started_hardware = [candidate for candidate in hardware if _is_started(claim, candidate, results)]

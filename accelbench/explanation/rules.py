@@ -104,7 +104,7 @@ def close_to_limit(faster: Side, slower: Side) -> str | None:
 
 
 def slow_operation(faster: Side, slower: Side) -> str | None:
-    """Name the operation that takes most of the slower side's call.
+    """Name the operation that takes most of the slower side's call, if it explains the difference.
 
     Its time, less the faster side's whole call, has to be at least half of the difference in time, because the faster
     side may spend its call on the same operation. Each of its runs has to take longer than starting an operation does.

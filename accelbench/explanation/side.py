@@ -90,6 +90,7 @@ def _side(variant: VariantResult, seconds_per_unit: float) -> Side:
     compiled = numbers.kernels_per_call is not None
     seconds = seconds_per_unit * (numbers.units_per_call or 1)
     profile = variant.operation_times
+    # If the profiler slows the call down too much, the shares are not those of the timed call.
     has_shares = profile is not None and float(profile.seconds_per_call) <= MAXIMUM_SLOWDOWN * seconds
     return Side(
         name=variant.name,

@@ -36,7 +36,7 @@ def ls(all_namespaces: bool, watch: bool, output: ListOutput, cluster: Cluster) 
     from accelbench.cluster_api.kinds import RUN
 
     if all_namespaces and cluster.namespace:
-        raise click.BadParameter("--namespace names one, --all-namespaces all", param_hint="--all-namespaces")
+        raise click.BadParameter("give either --namespace or --all-namespaces", param_hint="--all-namespaces")
     with cluster.connect() as client:
         path = RUN.path(None if all_namespaces else client.namespace)
         if output in {ListOutput.TABLE, ListOutput.WIDE}:

@@ -84,7 +84,7 @@ def _advice_on_scattered_launches(result: Result) -> Iterator[str]:
         return  # the report already gives advice with each failed check
     scattered_variants = [variant.name for variant in result.variants if has_scattered_launches(variant, result)]
     if scattered_variants:
-        # Although that check did not fail, other work on the machine is a likely cause.
+        # Other work on the machine is a likely cause, although the check for it did not fail.
         advice = shared_device.CHECK.advice(result.fingerprint)
         yield f"launches of {figures.join_names(scattered_variants)} are not alike: {advice}"
 

@@ -29,7 +29,11 @@ def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
 
 
 def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
-    """Return True if the check applies: some checks need times or arriving requests, or more than observed values."""
+    """Return True if the check applies to this evidence.
+
+    To launches that only observe, only the checks with `observed` apply. To other launches all checks apply, but those
+    with `arrivals_only` need requests that arrive, and those with `measured_only` need `timed` launches.
+    """
     if evidence.only_observed:
         return check.observed
     if check.arrivals_only and evidence.case.measurement.arrivals is None:
@@ -38,7 +42,7 @@ def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
 
 
 def _merge_equal(checks: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
-    """Return one outcome, without a variant, if the check has the same for every variant; else return all unchanged."""
+    """Return a single outcome, without a variant, if all variants have the same; else return all outcomes unchanged."""
     distinct_checks = {check.model_copy(update={"variant": None}) for check in checks}
     if len(distinct_checks) == 1 and len(checks) == variant_count:
         return tuple(distinct_checks)

@@ -122,11 +122,11 @@ class LaunchCheck:
                 yield _as_check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
-        """Return the `Unreadable` with the reason why the launch did not report the needed fact; None if it did."""
+        """Return the needed fact if the launch did not report it, with the reason; None if the launch reported it."""
         if self.fact is None:
             return None
         fact = self.fact(launch.facts)
-        if isinstance(fact, Unreadable) and not fact.reported:
+        if isinstance(fact, Unreadable) and not fact.reported:  # an invalid value was reported
             return fact
         return None
 

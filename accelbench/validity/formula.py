@@ -79,16 +79,16 @@ def _judge_reading(launch: LaunchRecord, formula_run: FormulaRun, reading: Parit
 
 
 def _excuse_of_small_error(launch: LaunchRecord, formula_run: FormulaRun, reading: ParityReading) -> str:
-    """Return what may explain an error of some roundings of float32 in float64; empty if nothing does.
+    """Return what may explain that a run in float64 has the error of a few roundings in float32; empty if nothing does.
 
-    A program that computes with float64 numbers alone, and always runs the same operations, is as exact as float64.
+    It may be explained if numbers were rounded before the run, or if the program or the reference stops at a tolerance.
     """
     dependence = value_or_none(launch.facts.dependence)
     if dependence is not None and dependence.captured:
         return f"it uses arrays that are not its inputs, rounded to the requested precision: {dependence.captured[0]}"
-    for limit, whose in ((formula_run.accuracy_limit, "it"), (reading.reference_limit, "the reference")):
+    for limit, subject in ((formula_run.accuracy_limit, "it"), (reading.reference_limit, "the reference")):
         if limit is None:
-            return f"whether {whose} stops at a tolerance is unknown"
+            return f"whether {subject} stops at a tolerance is unknown"
         if limit:
             return limit
     return ""

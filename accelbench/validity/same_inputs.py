@@ -15,7 +15,7 @@ def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
         digest = launch.facts.inputs_digest
         if isinstance(digest, Unreadable):
             yield launch.variant, failed(f"round {launch.round}: {digest.why}")
-            return  # one unknown digest is enough: all launches have to have the same
+            return  # all launches must have the same digest, so one unknown digest decides
         digests[digest] += 1
     if len(digests) > 1:
         counts = ", ".join(f"{digest[:12]} in {count} launches" for digest, count in digests.most_common())

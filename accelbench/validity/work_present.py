@@ -225,7 +225,7 @@ def _judge_declared(launch: LaunchRecord) -> Finding:
         return failed(operations)
     declared, counted = operations.declared, operations.counted
     if counted is None:
-        return untested(f"what is left of {_format_counts(declared)} cannot be counted")
+        return untested(f"{_format_counts(declared)} are declared, and how many run cannot be counted")
     reading = f"{_format_counts(counted)} of {_format_counts(declared)} in {operations.source}"
     has_too_few = counted.products < declared.products or counted.convolutions < declared.convolutions
     return failed(reading) if has_too_few else passed(reading)

@@ -98,12 +98,15 @@ def _undecided_if_too_few_rounds(expectation: Expectation, result: Result) -> Ex
 def _evaluate_number(
     expectation: Expectation, number: Number, variant: VariantResult, result: Result
 ) -> ExpectationOutcome:
-    """Evaluate an expectation on a variant's number by the number's range over launches."""
+    """Evaluate an expectation on a variant's number by the number's range over launches.
+
+    A ratio to a baseline that failed is not met.
+    """
     baseline = next((variant for variant in result.variants if variant.name == result.case.baseline), None)
     if number.over_baseline and baseline and baseline.failure:
         why = f"the baseline failed {baseline.failure.when} ({baseline.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.")
-    # A number that no load changes (`undisturbed`) needs no minimum of rounds.
+    # Other load does not change an `undisturbed` number, so one round is enough for it.
     if not number.undisturbed and (too_few := _undecided_if_too_few_rounds(expectation, result)):
         return too_few
     reading = read(number.name, result, variant)
@@ -151,7 +154,8 @@ def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: s
     """Evaluate the number of steps after which a variant is ahead of the baseline; `payback` is None if unknown."""
     if payback is None:
         return ExpectationOutcome(expectation, "undecided", f"{describe(expectation)}: not known.")
-    # With an upper end, later steps are significantly slower: in the end the variant stays behind, so no bound is met.
+    # If the interval has an upper end, later steps are significantly slower: in the end the variant stays behind, so no
+    # bound is met.
     if payback.answer == "until" and payback.upper is not None:
         why = f"it is ahead until {figures.count(payback.steps or 0, unit)}, then behind for good"
         return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: not-met, {why}.", is_valid=True)

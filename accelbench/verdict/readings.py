@@ -38,7 +38,7 @@ class Reading:
 
 
 def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
-    """Return the variant's number `name` with its range over launches; None if it was not measured."""
+    """Return the variant's number `name`, with its range over launches if it has one; None if it was not measured."""
     if name in READERS:
         return READERS[name](result, variant)
     field = next(field for field, number in MEASURED.items() if number.name == name)

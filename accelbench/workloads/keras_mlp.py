@@ -96,7 +96,7 @@ class KerasMlp(Workload):
 
         def loss(weights: Any, batch: Any) -> Any:
             """Return the mean squared error of the model with these weights."""
-            # The empty list has the variables that are not trained: there are none.
+            # The second argument has the variables that are not trained, of which this model has none.
             outputs, _ = model.stateless_call(weights, [], batch["inputs"])
             return model.loss(batch["targets"], outputs)
 

@@ -211,7 +211,7 @@ class Operator:
         return (*self._runs.history.beyond_limit(), *(result.key for result in results))
 
     async def _delete(self, key: Key) -> None:
-        """Delete a run or a result; a run only if nobody has changed it since it had finished."""
+        """Delete a run or a result; do not delete a run that somebody has changed since it finished."""
         if key.kind != RUN.name:
             await self._cluster.delete_result(key.namespace, key.name, key.uid)
         elif version := self._runs.history.version(key):

@@ -81,7 +81,7 @@ def missing_fields(own: Schema, served: Schema, path: str) -> Iterator[str]:
         path: The path of that field, such as `BenchmarkRun.spec`.
     """
     if "allOf" in served or "$ref" in served:
-        # The cluster defines ObjectMeta itself, and its schema refers to it.
+        # This is ObjectMeta: Kubernetes defines it, and the CRD's schema only refers to it.
         return
     served_properties = served.get("properties", {})
     for name, schema in own.get("properties", {}).items():

@@ -67,7 +67,7 @@ def main(
     """
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
     parser.add_argument("case", type=Path, help="the case document, JSON")
-    parser.add_argument("--check", action="store_true", help="time nothing: only whether the variants are right")
+    parser.add_argument("--check", action="store_true", help="time nothing; only check whether the variants are right")
     parser.add_argument("--processors", type=int, help="use only so many, idle ones first; default: all")
     options = parser.parse_args(arguments)
     interruption = Interruption()

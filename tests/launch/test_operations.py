@@ -43,7 +43,7 @@ DECLARING = {
     "jax/hoisted": ("failed", FOUND.format(found="1 products", source=HLO)),
     "jax/folded": ("failed", FOUND.format(found="none", source=HLO)),
     "jax/dropped": ("failed", FOUND.format(found="none", source=HLO)),
-    "jax/endless": ("untested", "what is left of 4 products cannot be counted"),
+    "jax/endless": ("untested", "4 products are declared, and how many run cannot be counted"),
     "pytorch/eager": ("passed", FOUND.format(found="4 products", source=DISPATCHED)),
     "pytorch/compile": ("passed", FOUND.format(found="4 products", source=DISPATCHED)),
     "pytorch/dropped": ("failed", FOUND.format(found="none", source=DISPATCHED)),

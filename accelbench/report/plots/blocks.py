@@ -117,7 +117,10 @@ def _draw_panel(
 
 
 def _set_vertical_limits(axes: "Axes", low: float, high: float) -> None:
-    """Limit the y axis to `low` ... `high`, plus a margin of 12 % of this range, and at least 0.2 % of a value."""
+    """Limit the y axis to the range from `low` to `high` and a margin at both ends.
+
+    The margin is 12 % of the range, but at least 0.2 % of `high`. On a logarithmic axis, it is a factor.
+    """
     if axes.get_yscale() == "log":
         factor = max((high / low) ** 0.12, 1.002)
         axes.set(ylim=(low / factor, high * factor))

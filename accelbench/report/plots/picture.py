@@ -38,7 +38,7 @@ def picture_of(case: Case) -> Picture | None:
     try:
         parameters = catalogue.parse_parameters(workload, case.parameters)
         return workload.picture(parameters, np.random.default_rng(case.measurement.seed))
-    except Exception as error:  # noqa: BLE001 - a workload author's code must not cost the report
+    except Exception as error:  # noqa: BLE001 - an error in a workload author's code must not prevent the report
         return Picture(f"The workload's picture could not be computed: {type(error).__name__}: {error}", panels=())
 
 

@@ -99,7 +99,10 @@ class LiveCases:
             self._cases.clear()
 
     def _select_pods(self) -> Iterable[ObservedPod]:
-        """Return the pods whose logs to follow: the pods that have run longest, equally many of each namespace."""
+        """Return the pods whose logs to follow: the pods that have run longest, equally many of each namespace.
+
+        Set `omitted` to the number of running pods that are left out; no pod is followed unless this replica leads.
+        """
         self.omitted = 0
         if not self._is_leading():
             return ()

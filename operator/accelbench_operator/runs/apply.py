@@ -528,7 +528,11 @@ class Applier:
         self._store.put(summary, fresh=True)
 
     async def _note_failure(self, plan: Plan, case: str, job: str, failure: AttemptFailure) -> None:
-        """Note that the attempt failed, unless its case has a result."""
+        """Note that the attempt failed, unless its case has a result.
+
+        If a foreign object has the result's name, the noted message names it. If the API server does not answer whether
+        there is a result, raise ApiError; after the limit of tries and time, note that the attempt's end is unknown.
+        """
         has_result = False
         try:
             with self._record_obstacle(Wait.RESULT, plan, job):

@@ -174,7 +174,8 @@ def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
         since, limit = pod.started_at, plan.runner_limit
     else:
         since, limit = pod.accepted_at or pod.created_at, plan.pod_deadline
-    # A node's clock may be behind, but no kubelet accepts or starts a pod before it has a node.
+    # The node's clock, which sets `started_at` and `accepted_at`, may be behind. But no kubelet accepts or starts a pod
+    # before it is scheduled, a time that the API server's clock sets.
     latest_end = max(since, pod.scheduled_at or pod.created_at) + limit + Wait.END_OF_POD.default_limit
     if pod.deletion_time:
         return min(latest_end, pod.deletion_time + Wait.END_OF_POD.default_limit)

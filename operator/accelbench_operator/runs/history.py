@@ -102,7 +102,7 @@ class RunHistory:
 
 
 def _has_generated_name(metadata: Manifest) -> bool:
-    """Return True if the API server has generated the run's name, or Argo CD for a hook.
+    """Return True if the run's name was generated, by the API server or, for a hook, by Argo CD.
 
     A manifest may have a `generateName` besides a name of its own, for example after an export.
     """

@@ -176,7 +176,7 @@ class Queues:
         uids = self._find_uids(namespace)
         workloads: dict[str, _Workload] = {}
         async for workload in self._cluster.list_workloads(namespace):
-            # The label is not enough: Kueue makes the Job the controller of its Workload.
+            # Read the UID from the controller, which Kueue sets to the Job, because users can set any label.
             uid = controller_uid(workload, JOB)
             if uid in uids:
                 workloads[uid] = _Workload(

@@ -108,10 +108,14 @@ class RunMemory:
         return [*current, *unwatched_pods]
 
     def keep_unwatched_pod(self, pod: ObservedPod, now: datetime) -> None:
-        """Remember a pod that was read, because no watch reports it."""
+        """Remember a pod that was read because no watch reports it, and when to read it again.
+
+        At most `MAXIMUM_PODS` of a Job are remembered.
+        """
         earlier = self.pods.get(pod.key.uid)
         if earlier is None and not self._has_room(pod.job_uid):
             return
+        # A pod stays the pod of its Job, even if users change its labels or owners.
         self.pods[pod.key.uid] = _with_job_of(earlier, pod) if earlier else pod
         self.next_reads[pod.key.uid] = now + BETWEEN_READS
 

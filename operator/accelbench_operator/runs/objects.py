@@ -83,6 +83,7 @@ class RunObjects:
             removals=removals,
             own_jobs=memory.own_jobs,
             documents=memory.documents,
+            # The store lacks these pods, because no watch reports them.
             next_reads={uid: memory.next_reads.get(uid) for uid in memory.pods.keys() - stored_uids},
         )
 

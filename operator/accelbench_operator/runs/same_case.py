@@ -165,7 +165,7 @@ def _resource_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
             if our_amount is not None and not is_admitted(our_amount, their_amount):
                 yield f"{kind} of {resource} are {_show(their_amount)} instead of {_show(our_amount)}"
     if not _contains(theirs.get("claims"), ours.get("claims")):
-        yield "its claim on a device is another"
+        yield "its claim on a device differs"
 
 
 def _item_changes(field: str, key: str, ours: Manifest, theirs: Manifest) -> Iterator[str]:

@@ -319,7 +319,7 @@ def _why_invalid(result: Summary) -> str:
 def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
     """Yield a row of `status.comparisons` for each comparison of a result; reuse rows from `known_rows`.
 
-    `known_rows` is by the names of result and variant.
+    The keys of `known_rows` are the names of a result and of a variant.
     """
     for comparison in result.comparisons:
         known_row = known_rows.get((result.name, comparison.variant))

@@ -247,7 +247,10 @@ as 0.1, fits into float32 by chance once in half a billion times."""
 
 
 def is_rounded_to_float32(number: float) -> bool:
-    """Return True for a fraction with more than `ROUNDED_BITS` significant bits that fits into float32 exactly."""
+    """Return True if the number was probably rounded to float32.
+
+    It was if it is a fraction with more than `ROUNDED_BITS` significant bits, and float32 can hold it exactly.
+    """
     if not math.isfinite(number) or number == round(number):
         return False
     mantissa, _ = math.frexp(number)
@@ -458,7 +461,10 @@ def inputs_of_calls(program: Program, work: Work) -> Sequence[Any]:
 
 
 def step_loop(program: Program) -> tuple[Any, Any]:
-    """Return the function to time, which runs `program.inner` steps, and the batches to pass to each of its calls."""
+    """Return the function to time, which runs `program.inner` steps, and what to pass as its second argument.
+
+    That is the list of all batches, for one step after another; or the first batch, if a call is a single step.
+    """
     if program.inner == 1:
         return program.step, program.batches[0]
     step, inner, batch_count = program.step, program.inner, len(program.batches)

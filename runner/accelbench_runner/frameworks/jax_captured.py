@@ -78,8 +78,8 @@ class JaxCaptured:
         return nnx is not None and isinstance(value, nnx.Pytree | nnx.Variable)
 
     def _in_policy_type(self, array: Any) -> Any:
-        """Return an array of float32 or float64 in the policy's type, and any other array unchanged."""
-        # An array that was converted before is converted from its original, so that it is not rounded twice.
+        """Return an array of float32 or float64 rounded and stored as the constructor says; other arrays unchanged."""
+        # If another adapter converted this array, convert its original, so that no number is rounded twice.
         _, original = _originals.get(id(array), (array, array))
         if not isinstance(original, jax.Array) or original.dtype not in WIDE:
             return array

@@ -114,5 +114,5 @@ def count_factorisation(kind: str, shapes: Sequence[Shape], *, is_complex: bool)
     matrices = shapes[0]
     if len(matrices) < 2:  # noqa: PLR2004 - a vector, which has nothing to factorise
         return 0.0
-    right_sides = shapes[1] if len(shapes) > 1 else matrices
+    right_sides = shapes[1] if len(shapes) > 1 else matrices  # ignored by kinds without right-hand sides
     return FACTORISATIONS[kind](matrices, right_sides) * (COMPLEX_PRODUCT if is_complex else 1)

@@ -79,7 +79,10 @@ class CountingArray(np.ndarray[Any, Any]):
         return out[0] if out else self.counting_view(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Run a NumPy function on plain arrays, and count the call unless the function only moves numbers."""
+        """Run a NumPy function on plain arrays; return its result in counting arrays.
+
+        The call is counted, unless the function only moves numbers.
+        """
         result = func(*_without_counting(args), **_without_counting(kwargs))
         if func.__name__ not in MOVING:
             self.counts[func.__name__] += 1
@@ -151,7 +154,8 @@ class NumPyAccounting(Accounting):
         return CountedOperations(Operations(products=products, convolutions=convolutions), SOURCE)
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Make another call, and count its floating-point operations."""
+        """Make another call, and count its floating-point operations; their number is None if it is unknown."""
+        # This call also fills `self._counter.arithmetic`.
         self.count_dispatched(lambda: work.call(work.fresh(), work.batches))
         by_type = self._counter.arithmetic
         types = shares_by_type({name: count for name, count in by_type.items() if name.startswith("float")})
@@ -174,7 +178,7 @@ class NumPyAccounting(Accounting):
 
 
 class NumPy(Adapter):
-    """Adapt NumPy, in which each instance has its own settings."""
+    """Adapt NumPy. Unlike with other frameworks, settings belong to the instance, not to the process."""
 
     accounting: NumPyAccounting
 
@@ -185,7 +189,10 @@ class NumPy(Adapter):
         self._dtype = np.dtype(DTYPES[settings.precision])
         self.accounting = NumPyAccounting()
         self._counting_batches: dict[int, _Batches] = {}
-        """Batches by their `id`. A program may keep arrays, so every call must get the same views of them."""
+        """The batches that counted calls get, by `id` of the program's batches.
+
+        A program may keep arrays of an earlier call, so all counted calls get the same views.
+        """
         self.float_bytes = self._dtype.itemsize
 
     def versions(self) -> dict[str, str]:

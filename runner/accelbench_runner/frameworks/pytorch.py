@@ -335,10 +335,10 @@ class PyTorch(Adapter):
     def autograd_required(self) -> Iterator[None]:
         """Return a context that raises AutogradNeededError if code in it uses `torch.func.grad` while autograd is off.
 
-        A derivative of a derivative may then be wrong, because PyTorch computes derivatives by shortcuts that cannot be
-        differentiated.
+        While autograd is off, a derivative of a derivative may be wrong, because PyTorch computes derivatives by
+        shortcuts that cannot be differentiated.
         """
-        if self._settings.differentiates:
+        if self._settings.differentiates:  # autograd is on
             yield
             return
         with TransformWatch() as watch:

@@ -97,7 +97,10 @@ class TorchAccounting(Accounting):
         self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
 
     def compilations(self) -> Compilations:
-        """Return the seconds of Dynamo and of its backend, Inductor, so far, and a cause for each compilation."""
+        """Return the seconds that Dynamo and its backend, Inductor, took so far, and the cause of each compilation.
+
+        Both are empty for a variant that compiles nothing.
+        """
         if not self._compiles:
             return Compilations()
         metrics = import_module("torch._dynamo.utils").compilation_time_metrics

@@ -102,8 +102,8 @@ def divide_time(intervals: Sequence[Interval]) -> DividedTime:
 def _changes(intervals: Iterable[Interval]) -> list[tuple[float, bool, Interval]]:
     """Return the beginnings (True) and ends (False) of intervals in the order of time, outer intervals around inner.
 
-    Of several at one moment, ends come first. An interval without a duration would end before it begins: its end is
-    left out with its beginning, because it takes no time.
+    At the same moment, ends come first. Intervals without a duration are left out: they take no time, and would end
+    before they begin.
     """
     lasting = [each for each in intervals if each.ended > each.began]
     starts = [(each.began, 1, -each.ended, True, each) for each in lasting]

@@ -96,7 +96,10 @@ def round_array(array: Array, precision: Precision) -> Array:
 
 
 def _drop_bits(single: Array, count: int) -> Array:
-    """Round float32 numbers to a shorter fraction, half to even, so that their last `count` bits are zero."""
+    """Round float32 numbers to a shorter fraction, half to even, so that their last `count` bits are zero.
+
+    Infinity and NaN stay unchanged.
+    """
     bits = np.ascontiguousarray(single).view(np.uint32)
     # Adding almost half of the last remaining bit, or exactly half if that bit is set, and then cutting off the lower
     # bits rounds half to even.
@@ -224,7 +227,8 @@ def _as_ordinary(value: Any) -> Any:
     """Return a view of a `Noisy` as an ordinary array, also inside a list or a tuple; other values unchanged."""
     if isinstance(value, Noisy):
         return value.view(np.ndarray)
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+    is_named_tuple = hasattr(value, "_fields")  # takes its items as separate arguments, so it is returned unchanged
+    if isinstance(value, list | tuple) and not is_named_tuple:
         return type(value)(_as_ordinary(item) for item in value)
     return value
 
@@ -245,6 +249,7 @@ def add_noise(array: Array, salt: int, step: float) -> Array:
     if np.iscomplexobj(array):
         size = np.abs(array)
         real_noise, imaginary_noise = _hashed(array.real, salt), _hashed(array.imag, salt + 1)
+        # Each part moves by at most the size / sqrt(2), so that the number moves by at most `step` times its size.
         return np.asarray(array + step * size * (real_noise + 1j * imaginary_noise) / np.sqrt(2))
     return np.asarray(array * (1 + step * _hashed(array, salt)))
 

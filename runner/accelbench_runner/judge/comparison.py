@@ -239,7 +239,10 @@ def _compare_medians(name: str, error: Array, expected: Expected, after: str) ->
 
 
 def _compare_integers(name: str, output: Array, error: Array, expected: Expected, after: str) -> ArrayComparison:
-    """Compare integers or booleans: they must equal the reference, except for a few choices, as its own runs make them.
+    """Compare integers or booleans: all but a few must equal the reference.
+
+    The exceptions are choices, such as an argmax, that rounding can reverse. There may be about as many as runs of the
+    reference on slightly changed inputs make.
 
     `error` has the absolute error of each element of the flattened output; `after` says after how much work.
     """
@@ -250,8 +253,8 @@ def _compare_integers(name: str, output: Array, error: Array, expected: Expected
         return ArrayComparison(0.0, f"{name} is equal to the reference{after}")
     if choices.typical_share > MAXIMUM_CHANCE:
         detail = (
-            f"{name}: one ulp of the inputs changes {choices.typical_share:.0%} of these choices, so they are chance; "
-            "export the numbers that they are chosen by"
+            f"{name}: one ulp of the inputs changes {choices.typical_share:.0%} of these choices, so they depend on "
+            "chance; export the numbers from which they are chosen"
         )
         return ArrayComparison(0.0, detail, compared=False)
     flat = output.ravel().astype(np.float64)

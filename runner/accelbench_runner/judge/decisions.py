@@ -116,10 +116,11 @@ def _watch(array: Array, decisions: list[str]) -> WatchedArray:
 
 
 def _as_ordinary(value: Any) -> Any:
-    """Return watched arrays as ordinary arrays, also inside containers; other values unchanged."""
+    """Return watched arrays as ordinary arrays, also inside lists, tuples and dictionaries; other values unchanged."""
     if isinstance(value, WatchedArray):
         return value.view(np.ndarray)
-    if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
+    is_named_tuple = hasattr(value, "_fields")  # takes its items as separate arguments, so it is returned unchanged
+    if isinstance(value, tuple | list) and not is_named_tuple:
         return type(value)(map(_as_ordinary, value))
     if isinstance(value, dict):
         return {key: _as_ordinary(item) for key, item in value.items()}

@@ -226,7 +226,7 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     }
     worst_name, worst = max(comparisons.items(), key=lambda item: item[1].severity)
     beyond_tolerance = [comparison for comparison in comparisons.values() if comparison.ratio > 1]
-    seen_in_half, seen_in_most = _resolution(reference)
+    seen_in_half, seen_in_most = _resolution(reference)  # smallest errors detected in half and in most floats
     reading = ParityReading(
         units=units,
         finite=worst.finite,

@@ -51,11 +51,11 @@ class NumpyProgram:
         return self.run(arrays, units)
 
     def rounded(self, arrays: Arrays, units: int, precision: Precision) -> NamedArrays:
-        """Return the outputs in the policy's type; leave out those that the program computes in float64 anyway."""
+        """Return the outputs as computed in the policy's type; leave out those that are computed in float64 anyway."""
         if precision == "float64":
             return {}
         if precision in NARROW or precision == "tf32":
-            return self.noisy(arrays, units, precision, salt=0, ulps=0.0)
+            return self.noisy(arrays, units, precision, salt=0, ulps=0.0)  # rounds each operation, and adds no noise
         outputs = self.run(map_arrays(arrays, _to_single), units)
         return {
             name: value for name, value in outputs.items() if np.asarray(value).dtype not in (np.float64, np.complex128)

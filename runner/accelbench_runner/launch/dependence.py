@@ -183,15 +183,15 @@ def make_extra_block(
 ) -> ExtraBlock:
     """Count the operations of one call and of many calls, and export the outputs of a block of calls.
 
-    `block` makes a block with the functions that make the timed blocks, and `calls` is the number of calls in a timed
-    block. Slow calls, by `seconds_per_call`, are made less often. `unseen_seed` is a random number that the program
+    `block` makes a block in the same way as timed blocks are made, and `calls` is the number of calls in a timed block.
+    If a call is slow, by `seconds_per_call`, fewer calls are made. `unseen_seed` is a random number that the program
     does not know.
     """
     counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, blocks.ignore_result))}
     if seconds_per_call > QUICK_SECONDS:
         return ExtraBlock(counts)
     if seconds_per_call <= MANY_SECONDS:
-        # The run has as many calls as a block or, if those are few, a random number, which no program can expect.
+        # As many calls as in a timed block, but at least a random number, which no program can expect.
         random_calls = MINIMUM_CALLS + unseen_seed % (MAXIMUM_CALLS - MINIMUM_CALLS)
         many_calls = max(min(calls, MAXIMUM_REPLAYED_CALLS), random_calls)
         counts["many_calls"] = many_calls

@@ -102,7 +102,7 @@ class _Recorder:
         self._recordings = 0
 
     def record(self, calls: int) -> Recording:
-        """Record `calls` calls in a row, from a fresh state."""
+        """Record `calls` calls in a row, from a fresh state; with cold caches if the workload measures so."""
         self._recordings += 1
         directory = self._directory / f"recording-{self._recordings}"
         directory.mkdir()

@@ -125,7 +125,7 @@ class Launch:
             self._measure_steps(adapter)
 
     def _explain(self, adapter: Adapter) -> None:
-        """Make calls under the framework's profiler, and report which operations take most of them."""
+        """Make calls under the framework's profiler, and report which operations take most of their time."""
         task = self._task
         _, work = set_up(task, adapter)
         make_first_call(task, adapter, work, self._import_seconds)

@@ -126,7 +126,7 @@ class Supervisor:
         return result
 
     def _record_unusable(self) -> None:
-        """Record the failure of each variant that cannot be launched; the others are measured without it."""
+        """Record the failure of each variant that cannot be launched; the other variants are measured nevertheless."""
         for position, (variant, failure) in enumerate(self.unusable.items()):
             record = LaunchRecord(
                 variant=variant, round=failure.round, position=position, wall_seconds=0.0, failure=failure

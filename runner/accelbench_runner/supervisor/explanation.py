@@ -1,4 +1,7 @@
-"""Launch each variant once more, under its framework's profiler, after all that is timed. It fails softly."""
+"""Launch each variant once more, under its framework's profiler, after all that is timed.
+
+Errors become notes: a result is complete without an explanation.
+"""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -39,7 +42,10 @@ class Explainer:
     notes: list[str] = field(default_factory=list)
 
     def explain(self, launches: Sequence[LaunchRecord]) -> None:
-        """Launch each variant that has times among `launches`, unless time is up or a signal came."""
+        """Launch each variant that has times among `launches`, until time is up or a signal arrives.
+
+        Add a note for each variant that could not be explained.
+        """
         protocols = {launch.protocol for launch in launches if launch.failure is None}
         if protocols - PROTOCOLS:
             self.notes.append(f"nothing to explain: the protocol {', '.join(sorted(protocols))} times no single calls")
@@ -52,7 +58,7 @@ class Explainer:
             if self.interrupted():
                 return
             if self.seconds_left() <= 0:
-                self._note(variant.name, "the case's time limit came first; raise timeLimitSeconds")
+                self._note(variant.name, "the case has reached its time limit; raise timeLimitSeconds")
                 continue
             try:
                 record = self._launch(variant.name, number, earlier)

@@ -106,6 +106,7 @@ def interpret(
         # `did-not-exit`: the process closed its pipe and continued to run, which is not the fault of a probe.
         if probe is not None and child_exit.killed_for != "did-not-exit":
             return _outcome_ended_by_probe(probe, listener, child_exit, request)
+        # If the kernel killed a process for lack of memory, the variant failed, even if time ran out too.
         is_case_over = child_exit.killed_for == "limit" and listener.allowance.nearest_limit == "case"
         if is_case_over and not memory_events.kills:
             return Outcome(unfinished="time-limit")
