@@ -104,7 +104,10 @@ def test_a_cost_of_a_call_is_divided_by_its_units(load: Load) -> None:
         ('cost = {"flops": 1}', 'cost: "bytes" is missing, such as {"flops": 2e9, "bytes": 1e6}'),
         ("operations = 3", 'operations is a int; it has to be a dictionary, such as {"products": 2}'),
         ("def operations():\n    return None", "operations() is None; it has to be a dictionary"),
-        ('operations = {"products": 1}\nmeasure = {"units": 2}', "operations counts a call, and measure gives a call"),
+        (
+            'operations = {"products": 1}\nmeasure = {"units": 2}',
+            "operations are those of a call, which has to be one unit",
+        ),
     ],
 )
 def test_what_is_declared_wrong_is_refused_when_the_script_is_loaded(load: Load, declared: str, message: str) -> None:
