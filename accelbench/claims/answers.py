@@ -108,7 +108,7 @@ def is_by_program(settled_claim: SettledClaim) -> bool:
 
 
 def _where(results: Sequence[Result]) -> str:
-    """Return `by program for an h100`, the devices that measured, or both."""
+    """Return where the results are from: `by program for h100`, `on CPU`, or both."""
     targets = sorted({str(result.case.accelerator.target) for result in results if result.compiled})
     devices = dict.fromkeys(words.device_name(result) for result in results if not result.compiled)
     texts = [f"by program for {figures.join_names(targets)}"] if targets else []

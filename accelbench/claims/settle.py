@@ -312,7 +312,8 @@ def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool
     """Return a finding for each condition of the claim and each case that counts for it.
 
     Conditions in the ledger replace the expectations of the manifests. A majority, which is a condition on most of the
-    cases, needs the cases of all runs, so it has no finding if a run is missing.
+    cases, needs the cases of all runs, so it has no finding if a run is missing. Claims that no measurement can decide
+    have no findings.
     """
     all_cases = [case for run in runs for case in run.measured_cases]
     cases = [(result, outcomes) for result, outcomes in all_cases if _counts_for(claim, result)]

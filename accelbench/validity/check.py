@@ -126,9 +126,9 @@ class LaunchCheck:
         if self.fact is None:
             return None
         fact = self.fact(launch.facts)
-        if isinstance(fact, Unreadable) and not fact.reported:  # an invalid value was reported
+        if isinstance(fact, Unreadable) and not fact.reported:
             return fact
-        return None
+        return None  # an invalid value was reported too: `evaluate` judges it
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,11 @@ def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
     """Judge each variant by its operations, its idle time and the units of work that a step claims to do."""
     programs = [program for program in map(_program_of, evidence.launches) if program is not None]
     for variant in evidence.variants:
-        findings: list[tuple[int, Finding]] = []  # each with the number of its round
+        # Each finding is stored with the number of its round.
+        findings: list[tuple[int, Finding]] = []
         doubt_findings: list[tuple[int, Finding]] = []
         for launch in evidence.launches_of(variant):
-            if is_reported(launch.facts.operations):
+            if is_reported(launch.facts.operations):  # the workload declares its products and convolutions
                 findings.append((launch.round, _judge_declared(launch)))
             elif is_reported(launch.facts.arithmetic):
                 findings.append((launch.round, _judge_counted(evidence.case, launch, programs)))

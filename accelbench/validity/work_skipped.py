@@ -118,7 +118,7 @@ def _judge_export(dependence: Dependence) -> Finding | None:
 def _describe_shortfall(
     first: Mapping[str, int], repeated: Mapping[str, int], minimum_share: float = MINIMUM_REPEATED_SHARE
 ) -> str:
-    """Describe the operation of which `repeated` runs the smallest share of what `first` runs, as `0 of 3 mm`.
+    """Describe the operation that `repeated` runs least often relative to `first`, as `0 of 3 mm`.
 
     Both count operations by name. The text is empty if `repeated` runs at least `minimum_share` of the count of each
     operation.

@@ -67,7 +67,7 @@ class Lock(LeaseLock):  # type: ignore[misc]
     try. Temporary errors do not count as refusals."""
 
     async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
-        """Return True and the record of the Lease, or False and the error."""
+        """Return True and the record of the Lease, or False and the error; a refusal is stored in `refusal`."""
         exists, answer = await super().get(name, namespace)
         # A missing Lease is created next.
         if isinstance(answer, ApiException) and answer.status != HTTPStatus.NOT_FOUND:

@@ -118,7 +118,7 @@ class LaunchListener:
         return self.allowance.seconds_left(elapsed)
 
     def _parse(self, line: bytes) -> None:
-        """Parse one message and store what it reports; ignore what follows the final or an unreadable message."""
+        """Parse a message and store what it reports; ignore it after the final message or an unreadable one."""
         if self.final_message or self.protocol_error:
             return
         try:
