@@ -1,4 +1,4 @@
-"""Somebody may patch Jobs or pods: what they ran is compared with what the operator gave out."""
+"""A case counts only if its Job and pod ran the case document that the operator put into them."""
 
 import copy
 import json
@@ -34,7 +34,7 @@ OURS = template_of(
 
 
 def changed(change: Callable[[Manifest, Manifest, Manifest], object]) -> tuple[str, ...]:
-    """What is found once `change` was made to the template, its spec and its container."""
+    """Return the differences found after `change` was applied to the template, its spec and its container."""
     theirs = copy.deepcopy(OURS)
     change(theirs, theirs["spec"], theirs["spec"]["containers"][0])
     return find_changes(OURS, theirs)
@@ -47,7 +47,7 @@ def rewrite(template: Manifest, change: Callable[[dict[str, Any]], object]) -> N
 
 
 def api_server(template: Manifest, spec: Manifest, container: Manifest) -> None:
-    """The defaults of an API server, and how it writes amounts."""
+    """Add the defaults of an API server, and write quantities as it does."""
     spec |= {"dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30}
     for volume in spec["volumes"]:
         if "downwardAPI" in volume:
@@ -80,7 +80,7 @@ HONEST: dict[str, Callable[[Manifest, Manifest, Manifest], object]] = {
 
 
 @pytest.mark.parametrize("change", HONEST.values(), ids=HONEST.keys())
-def test_what_queues_and_webhooks_add_makes_no_other_question(change: Any) -> None:
+def test_additions_by_queues_and_webhooks_do_not_change_the_case(change: Any) -> None:
     assert changed(change) == ()
 
 
@@ -125,9 +125,9 @@ FORGED: dict[str, Callable[[Manifest, Manifest, Manifest], object]] = {
 }
 
 
-@pytest.mark.parametrize(("said", "change"), FORGED.items(), ids=FORGED.keys())
-def test_what_makes_another_question_is_named(said: str, change: Any) -> None:
-    assert any(found.startswith(said) for found in changed(change)), changed(change)
+@pytest.mark.parametrize(("difference", "change"), FORGED.items(), ids=FORGED.keys())
+def test_a_change_of_the_case_is_named(difference: str, change: Any) -> None:
+    assert any(found.startswith(difference) for found in changed(change)), changed(change)
 
 
 def test_a_long_list_of_long_values_stays_short() -> None:
@@ -157,7 +157,7 @@ def decided(world: World) -> Any:
 
 
 @pytest.mark.parametrize("where", ["the Job", "the pod"])
-def test_a_case_that_somebody_changes_ends_at_once_and_says_what_was_changed(world: World, where: str) -> None:
+def test_a_case_that_a_user_changes_ends_at_once_and_names_the_change(world: World, where: str) -> None:
     if where == "the pod":
         world.cluster.start_pods()
         halve_rounds(world.cluster.pods[ATTEMPT.job])
@@ -174,7 +174,7 @@ def test_a_case_that_somebody_changes_ends_at_once_and_says_what_was_changed(wor
     assert [type(action) for action in decision.actions] == [DeleteJob]
 
 
-def test_the_same_case_in_other_words_goes_on(world: World) -> None:
+def test_an_equal_case_in_another_notation_continues(world: World) -> None:
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
     for body in (world.cluster.jobs[ATTEMPT.job]["spec"]["template"], world.cluster.pods[ATTEMPT.job]):
@@ -188,7 +188,7 @@ def test_the_same_case_in_other_words_goes_on(world: World) -> None:
     assert len(world.cluster.results) == 1
 
 
-def test_a_job_that_was_changed_back_before_it_was_examined_goes_on(world: World) -> None:
+def test_a_job_that_was_changed_back_before_it_was_examined_continues(world: World) -> None:
     job = world.cluster.jobs[ATTEMPT.job]
     original = copy.deepcopy(job)
     halve_rounds(job["spec"]["template"])
@@ -201,7 +201,7 @@ def test_a_job_that_was_changed_back_before_it_was_examined_goes_on(world: World
 
 
 @pytest.mark.parametrize("how", ["whole", "variant-failed", "out-of-memory", "interrupted"])
-def test_a_pod_that_ran_another_program_brings_nothing(world: World, how: str) -> None:
+def test_a_pod_that_ran_another_program_delivers_no_result(world: World, how: str) -> None:
     world.cluster.start_pods()
     world.cluster.pods[ATTEMPT.job]["spec"]["containers"][0]["image"] = "attacker"
     world.cluster.end(ATTEMPT.job, how)
@@ -225,7 +225,7 @@ def test_a_result_counts_only_while_its_pod_shows_what_it_ran(world: World) -> N
     assert "verdict" not in result["result"]["comparisons"][0]
 
 
-def test_a_restarted_operator_knows_what_its_jobs_are_to_ask() -> None:
+def test_a_restarted_operator_knows_the_cases_of_its_jobs() -> None:
     with simulated() as world:
         world.apply({"sizes": (64,), "labels": {labels.QUEUE: "team-a"}})
         seen: list[Any] = []

@@ -1,4 +1,4 @@
-"""24 simulated hours of a busy cluster leave in memory what the runs need that are there, and nothing of the others."""
+"""After 24 simulated hours of a busy cluster, memory holds what existing runs need, and nothing of the others."""
 
 import logging
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ RESULTS = 50
 """As in `benchmarks/churn.py`, with a third of the runs: they fill up within three hours here too."""
 QUARTERS = 4
 """Of a day; after each all runs and results are deleted."""
-OF_A_RUN = ("keys", "phases", "known", "heard", "versions", "memories", "due", "failures")
+OF_A_RUN = ("keys", "phases", "known", "events", "versions", "memories", "due", "failures")
 HELD_OF_A_RUN = 50
 """Bytes that each run may leave: a name takes 86. Tables that grew for many do not shrink: a few KiB either way."""
 INSTANCES_OF_A_RUN = 0.5
@@ -23,7 +23,7 @@ INSTANCES_OF_A_RUN = 0.5
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hours_of_quarter", [2, pytest.param(6, marks=pytest.mark.nightly)])
-def test_a_day_of_churn_leaves_memory_flat(hours_of_quarter: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_memory_does_not_grow_in_a_day_of_churn(hours_of_quarter: int, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)  # pytest keeps what is logged, and that is not the operator's memory
     random = Random(1)  # noqa: S311 - a day that can be had again
     some, every = faults(random, 0.01), fates(random)
@@ -39,14 +39,14 @@ def test_a_day_of_churn_leaves_memory_flat(hours_of_quarter: int, caplog: pytest
             left.append(measured(world, len(hours)))
     assert world.laws.broken == []
     assert hours[-1].made > 75 * hours_of_quarter
-    assert_counts_are_those_of_what_is_there(hours)
+    assert_counts_match_existing_objects(hours)
     runs = left[3].made - left[1].made
     assert grown([hour.instances for hour in left]) <= INSTANCES_OF_A_RUN * runs
     assert 1024 * grown([sum(hour.kilobytes) for hour in left]) <= HELD_OF_A_RUN * runs
 
 
-def assert_counts_are_those_of_what_is_there(hours: list[Hour]) -> None:
-    """As many as there are runs, give or take the one that was deleted this moment."""
+def assert_counts_match_existing_objects(hours: list[Hour]) -> None:
+    """Assert that each count is at most that of the existing runs, and one that was just deleted."""
     for hour in hours:
         (held,) = hour.held
         assert {name: held[name] for name in OF_A_RUN if held[name] > hour.runs + 1} == {}
@@ -55,5 +55,5 @@ def assert_counts_are_those_of_what_is_there(hours: list[Hour]) -> None:
 
 
 def grown(numbers: Sequence[float]) -> float:
-    """By how much more is held in the second half, at times when nothing is there; what leaks is never held less."""
+    """Return the growth from the first half to the second, between the idle minima; a leak never shrinks."""
     return min(numbers[2:]) - min(numbers[:2])

@@ -1,4 +1,4 @@
-"""The operator's process beside large runs and hostile logs: how much memory it takes, and that others are measured."""
+"""Large runs and hostile logs: the operator's memory is bounded, and other runs are measured."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def hostile_log() -> str:
     return "".join(line % number for number in range(MAXIMUM_READ_BYTES // len(line % 0)))
 
 
-def test_large_runs_and_hostile_logs_take_a_bounded_memory_and_hold_up_no_other_run(
+def test_large_runs_and_hostile_logs_take_bounded_memory_and_delay_no_other_run(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     names = [f"large-{number}" for number in range(LARGE_RUNS)]

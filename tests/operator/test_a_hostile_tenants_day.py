@@ -1,4 +1,4 @@
-"""One tenant tries 200 things against another, whose results are what its own pods measured."""
+"""One tenant makes 200 attempts to change another's results, which stay those of its own pods."""
 
 from itertools import cycle, islice, repeat
 
@@ -62,7 +62,7 @@ def test_a_hostile_tenants_day_changes_no_result_of_another(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", on_a_push(range(8), lambda seed: seed < 1))
-def test_a_day_of_somebody_who_may_patch_jobs_and_pods_brings_no_result_of_another_question(seed: int) -> None:
+def test_a_user_who_may_patch_jobs_and_pods_cannot_store_a_result_of_another_case(seed: int) -> None:
     policy = {"startDeadlineSeconds": 1800}
     with simulated(seed=seed, fates=repeat(Fate(20.0, 60.0, "whole"))) as world:
         hostile = Hostile(world, seed, PATCHES)

@@ -1,4 +1,4 @@
-"""A container that a webhook added to the runner's pod: the case is over when the runner's container is."""
+"""A webhook added a container to the runner's pod: the case ends when the runner's container ends."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -35,7 +35,7 @@ ATTEMPT = make_attempt(PLAN, job_uid="x")
 HELD = replace(ended(ATTEMPT), phase="Running", still_running=("istio-proxy",))
 
 
-def test_the_result_is_read_once_the_runner_has_ended_whatever_else_runs() -> None:
+def test_the_result_is_read_when_the_runner_has_ended_although_other_containers_run() -> None:
     decision = next_for(PLAN, observe([make_job(PLAN, ATTEMPT)], [HELD]), attempts=(ATTEMPT,))
 
     (action,) = decision.actions
@@ -43,19 +43,19 @@ def test_the_result_is_read_once_the_runner_has_ended_whatever_else_runs() -> No
     assert "the runner has ended, but container istio-proxy still runs" in message(decision, "Finished")
 
 
-def test_a_pod_that_has_no_other_container_says_by_its_phase_how_it_ended() -> None:
+def test_the_phase_of_a_pod_without_other_containers_shows_how_it_ended() -> None:
     ending = replace(HELD, still_running=())
     assert next_for(PLAN, observe([make_job(PLAN, ATTEMPT)], [ending]), attempts=(ATTEMPT,)).actions == ()
 
 
-def test_its_job_is_deleted_once_the_result_is_stored_and_its_device_with_it() -> None:
+def test_the_job_is_deleted_when_the_result_is_stored_and_its_device_becomes_free() -> None:
     observed = observe([make_job(PLAN, ATTEMPT)], [HELD], [make_summary(PLAN)])
     decision = next_for(PLAN, observed, attempts=(ATTEMPT,))
 
     assert [type(action) for action in decision.actions] == [DeleteJob]
 
 
-def test_the_next_attempt_waits_for_the_pod_and_names_what_holds_it() -> None:
+def test_the_next_attempt_waits_for_the_pod_and_names_the_container_that_keeps_it() -> None:
     lost = AttemptFailure(AttemptReason.RESULT_LOST, "nothing was left")
     first = next_for(PLAN, observe(failures={ATTEMPT.job: lost}), attempts=(ATTEMPT,))
     later = NOW + FIRST_RETRY + timedelta(seconds=1)
@@ -94,7 +94,7 @@ def test_a_failure_of_another_container_is_not_the_runners_and_the_result_names_
     assert "container forger failed with exit code 1 (Error)" in found.notes[0]
 
 
-def test_what_another_container_prints_or_reports_is_not_read() -> None:
+def test_output_of_another_container_is_not_read() -> None:
     world = World()
     world.do(CREATE)
     world.cluster.start_pods()
@@ -120,7 +120,7 @@ def test_what_another_container_prints_or_reports_is_not_read() -> None:
     assert stored["result"]["comparisons"][0]["speedup"] == "2"
 
 
-def test_a_pod_tells_which_of_its_containers_still_run() -> None:
+def test_the_containers_of_a_pod_that_still_run_are_listed() -> None:
     over = {"terminated": {"exitCode": 0, "startedAt": "2026-03-01T12:00:00Z", "finishedAt": "2026-03-01T12:00:30Z"}}
     body = {
         "metadata": {"name": "pod", "namespace": "team", "uid": "u", "creationTimestamp": "2026-03-01T12:00:00Z"},

@@ -42,21 +42,21 @@ def test_an_accepted_run_is_planned_for_the_profiles_platform() -> None:
         ),
     ],
 )
-def test_a_run_that_cannot_be_run_is_refused_with_what_to_do(spec: dict[str, Any], message: str) -> None:
+def test_a_run_that_cannot_be_run_is_refused_with_the_remedy(spec: dict[str, Any], message: str) -> None:
     refused = accept(run_manifest(**spec), Profiles(), IMAGE)
 
     assert isinstance(refused, Refused)
     assert message in refused.message
 
 
-def test_a_file_that_only_a_laptop_has_is_refused_with_what_to_do_where_an_older_crd_lets_it_pass() -> None:
+def test_a_script_by_its_path_is_refused_with_the_remedy_even_if_an_older_crd_accepts_it() -> None:
     refused = accept(run_manifest(workload={"script": {"file": "mine.py"}}), Profiles(), IMAGE)
 
     assert isinstance(refused, Refused)
     assert "spec.workload.script.file: file works only on a laptop" in refused.message
 
 
-def test_environments_are_refused_where_an_older_crd_lets_them_pass() -> None:
+def test_environments_are_refused_even_if_an_older_crd_accepts_them() -> None:
     environments = [{"name": "before", "requirements": ["jax==0.9.2"]}]
     variants = [{"use": "jax/jit"}, {"use": "jax/jit", "name": "before", "environment": "before"}]
     refused = accept(run_manifest(environments=environments, variants=variants), Profiles(), IMAGE)
@@ -76,7 +76,7 @@ def test_environments_are_refused_where_an_older_crd_lets_them_pass() -> None:
         ),
     ],
 )
-def test_what_the_profiles_devices_do_not_have_is_refused(spec: dict[str, Any], message: str) -> None:
+def test_an_option_that_the_profiles_devices_lack_is_refused(spec: dict[str, Any], message: str) -> None:
     profiles = Profiles(parse_profiles("v5e: {platform: tpu, resource: google.com/tpu}", "x"))
     refused = accept(run_manifest(accelerator={"profile": "v5e"}, **spec), profiles, IMAGE)
 
@@ -151,7 +151,7 @@ def test_a_pod_template_against_the_profile_or_the_isolation_is_refused(template
     assert message in refused.message
 
 
-def test_a_profile_that_is_for_other_namespaces_is_refused_with_whose_it_is() -> None:
+def test_a_profile_of_other_namespaces_is_refused_with_their_names() -> None:
     profiles = Profiles(parse_profiles("shared: {platform: cpu, namespaces: [ml, vision]}", "x"))
     refused = accept(run_manifest(accelerator={"profile": "shared"}), profiles, IMAGE)
 
@@ -159,7 +159,7 @@ def test_a_profile_that_is_for_other_namespaces_is_refused_with_whose_it_is() ->
     assert "spec.accelerator.profile: shared is for runs in ml, vision, but this run is in team" in refused.message
 
 
-def test_a_profile_that_is_for_the_runs_namespace_is_accepted_and_names_no_other_in_its_status() -> None:
+def test_a_profile_of_the_runs_namespace_is_accepted_and_the_status_names_no_other_namespace() -> None:
     profiles = Profiles(parse_profiles("shared: {platform: cpu, namespaces: [payroll, team]}", "x"))
     plan = accept(run_manifest(accelerator={"profile": "shared"}), profiles, IMAGE)
     assert isinstance(plan, Plan)
@@ -205,7 +205,7 @@ def test_a_case_that_cannot_fit_into_its_pod_is_refused_with_the_estimate() -> N
     assert "profile cpu, or spec.podTemplate's limits" in refused.message
 
 
-def test_what_the_pod_template_asks_for_counts() -> None:
+def test_a_memory_limit_of_the_pod_template_replaces_the_profiles() -> None:
     runner = {"name": "runner", "resources": {"limits": {"memory": "32Gi"}}}
     plan = accept(run_manifest(**HUNGRY, podTemplate={"spec": {"containers": [runner]}}), Profiles(), IMAGE)
 

@@ -1,4 +1,4 @@
-"""decide(): the time for which a run was active is its pods' own."""
+"""decide(): the active time of a run is the time of its pods."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +28,7 @@ INFRASTRUCTURE = AttemptFailure(AttemptReason.NODE_LOST, "gone")
 FINAL = AttemptFailure(AttemptReason.INVALID_CASE, "no such thing")
 
 
-def test_an_operator_that_was_away_counts_the_pods_time_and_not_its_own() -> None:
+def test_an_operator_that_was_down_counts_the_pods_time_and_not_its_own() -> None:
     plan = make_plan(sizes=(64, 128), runPolicy={"activeDeadlineSeconds": 600})
     attempt = make_attempt(plan, job_uid="x")
     job, pod = make_job(plan, attempt), running(attempt, NOW + timedelta(seconds=5))
@@ -43,7 +43,7 @@ def test_an_operator_that_was_away_counts_the_pods_time_and_not_its_own() -> Non
     assert finished(decision) == ("False", "Running")  # it is being collected: no flap back to Queued
 
 
-def test_a_pod_whose_node_was_lost_gives_its_time_to_no_later_case() -> None:
+def test_the_time_of_a_pod_on_a_lost_node_does_not_count_for_later_cases() -> None:
     plan = make_plan(sizes=(64, 128), runPolicy={"infrastructureRetries": 0})
     lost = make_attempt(plan, finished=True, reason="NodeLost", message="gone")
     second = make_attempt(plan, 1, job_uid="x")
@@ -53,7 +53,7 @@ def test_a_pod_whose_node_was_lost_gives_its_time_to_no_later_case() -> None:
     assert decision.status.active_start_time == timestamp(began)
 
 
-def test_a_pod_that_was_discarded_counts_until_then_whatever_ended_before_it() -> None:
+def test_a_discarded_pod_counts_as_active_until_it_was_discarded() -> None:
     plan = make_plan(sizes=(64, 128), runPolicy={"suspend": True, "parallelism": 2})
     over, going = make_attempt(plan, job_uid="w"), make_attempt(plan, 1, job_uid="x")
     jobs = [make_job(plan, over, has_ended=True), make_job(plan, going)]
@@ -63,7 +63,7 @@ def test_a_pod_that_was_discarded_counts_until_then_whatever_ended_before_it() -
     assert (decision.status.active_seconds, decision.status.active_start_time) == (90, None)
 
 
-def test_a_container_that_never_started_has_spent_no_time_though_its_runtime_says_1970() -> None:
+def test_a_container_that_never_started_used_no_time_though_its_runtime_reports_1970() -> None:
     state = {"exitCode": 128, "reason": "StartError", "message": "no such file", "startedAt": "1970-01-01T00:00:00Z"}
     status = {"phase": "Failed", "containerStatuses": [{"name": "runner", "state": {"terminated": state}}]}
     metadata = {"name": "p", "namespace": "team", "creationTimestamp": timestamp(NOW)}
@@ -71,7 +71,7 @@ def test_a_container_that_never_started_has_spent_no_time_though_its_runtime_say
 
 
 @pytest.mark.parametrize("wrong", [timedelta(minutes=-20), timedelta(minutes=20)], ids=str)
-def test_a_node_whose_clock_is_wrong_spends_nobodys_deadline(wrong: timedelta) -> None:
+def test_a_wrong_clock_of_a_node_does_not_shorten_a_deadline(wrong: timedelta) -> None:
     plan = make_plan(runPolicy={"activeDeadlineSeconds": 600})
     attempt = make_attempt(plan, job_uid="x")
     pod = running(attempt, NOW + wrong)

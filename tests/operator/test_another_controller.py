@@ -1,4 +1,4 @@
-"""A second kind with a controller of its own, next to that of runs: nothing in `engine/` or `runs/` knows of it."""
+"""A second kind has its own controller next to that of runs, without any change in `engine/` or `runs/`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -91,7 +91,7 @@ def test_a_second_controller_owns_runs_that_the_first_one_measures() -> None:
         assert world.laws.broken == []
 
 
-def test_it_is_killed_and_fails_over_like_the_first() -> None:
+def test_a_second_controller_survives_crashes_and_fails_over_like_the_first() -> None:
     with simulated(
         prepare=add_nightlies, replicas=2, faults=["killed-after", "lost", "busy", "unanswered"] * 20
     ) as world:
@@ -104,7 +104,7 @@ def test_it_is_killed_and_fails_over_like_the_first() -> None:
         assert world.laws.broken == []
 
 
-def test_what_it_knows_of_a_deleted_object_goes() -> None:
+def test_a_second_controller_forgets_a_deleted_object() -> None:
     with simulated(prepare=add_nightlies) as world:
         apply_nightly(world)
         world.passes(5.0)

@@ -1,4 +1,4 @@
-"""What is done live, whatever the store has heard: results are asked for, owners compared, losses found out."""
+"""Actions do not rely on the store alone: they read results, owners and pods from the API server first."""
 
 import asyncio
 import contextlib
@@ -37,13 +37,13 @@ def world() -> World:
     return World()
 
 
-def test_a_created_job_is_known_before_the_watch_tells_of_it(world: World) -> None:
+def test_a_created_job_is_known_before_the_watch_delivers_it(world: World) -> None:
     world.do(CREATE)
 
     assert set(world.objects.observed(KEY).jobs) == {ATTEMPT.job}
 
 
-def test_no_job_is_created_for_a_case_that_has_a_result_even_if_the_store_has_not_heard(world: World) -> None:
+def test_no_job_is_created_for_a_case_with_a_result_that_the_store_does_not_have_yet(world: World) -> None:
     with_a_stored_result(world)
     world.cluster.delete(ATTEMPT.job)
     world.store.replace("BenchmarkResult", None, [], world.store.tick)
@@ -71,7 +71,7 @@ def test_a_job_of_the_same_name_and_another_owner_is_not_taken_for_ours(world: W
         world.do(CREATE)
 
 
-def test_a_result_that_is_stored_is_found_even_if_the_store_has_not_heard_and_the_pod_is_gone(world: World) -> None:
+def test_a_result_that_the_store_does_not_have_yet_is_found_after_its_pod_is_deleted(world: World) -> None:
     with_a_stored_result(world)
     world.store.replace("BenchmarkResult", None, [], world.store.tick)
     world.cluster.pods.clear()
@@ -81,14 +81,14 @@ def test_a_result_that_is_stored_is_found_even_if_the_store_has_not_heard_and_th
     assert set(world.objects.observed(KEY).results) == {CASE}
 
 
-def test_a_job_that_the_api_server_never_takes_ends_the_case_with_its_words(world: World) -> None:
+def test_a_job_that_the_api_server_always_refuses_ends_the_case_with_its_message(world: World) -> None:
     world.cluster.create_job = raising(InvalidError(422, "spec.template: no"))  # type: ignore[method-assign]
     world.do(CREATE)
 
     assert world.failures() == ["JobRefused"]
 
 
-def test_a_job_is_not_deleted_while_its_result_is_not_stored_whatever_the_store_says(world: World) -> None:
+def test_a_job_is_not_deleted_before_the_api_server_confirms_its_result(world: World) -> None:
     with_a_stored_result(world)
     name = world.cluster.stored[0]
     del world.cluster.results[name]
@@ -119,7 +119,7 @@ def test_an_expectation_is_evaluated_when_its_result_is_stored(world: World) -> 
     assert "jax/jit" in sentence
 
 
-def test_a_deleted_job_is_a_loss_only_after_it_was_asked_for_live(world: World) -> None:
+def test_a_job_counts_as_deleted_only_after_a_live_read(world: World) -> None:
     world.do(CREATE)
     known = world.attempt
     world.do(Collect(known, ALL_RETRIES), observe())
@@ -137,7 +137,7 @@ def expiring(world: World) -> Attempt:
     return world.attempt
 
 
-def test_a_job_that_its_time_to_live_deleted_is_no_fault_of_its_case(world: World) -> None:
+def test_a_case_does_not_fail_if_its_job_expired(world: World) -> None:
     known = expiring(world)
     world.cluster.delete(ATTEMPT.job)
     world.do(Collect(known, ALL_RETRIES), observe())
@@ -155,19 +155,19 @@ def test_a_job_that_was_deleted_while_its_pod_ran_was_not_deleted_by_its_time_to
     assert world.failures() == ["JobDeleted"]
 
 
-def test_a_job_whose_pod_its_time_to_live_deleted_is_no_fault_of_its_case(world: World) -> None:
+def test_a_case_does_not_fail_if_the_pod_of_its_expired_job_was_deleted(world: World) -> None:
     job = make_job(PLAN, ATTEMPT, has_ended=True, time_to_live=0)
     world.do(Collect(ATTEMPT, ALL_RETRIES), observe([job]))
     assert world.failures() == ["JobExpired"]
 
 
-def test_a_job_whose_pod_is_gone_is_a_loss(world: World) -> None:
+def test_an_attempt_whose_pod_was_deleted_is_lost(world: World) -> None:
     world.do(Collect(ATTEMPT, ALL_RETRIES), observe([make_job(PLAN, ATTEMPT, has_ended=True)]))
 
     assert world.failures() == ["PodLost"]
 
 
-def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_gone(world: World) -> None:
+def test_a_pod_is_read_live_before_it_counts_as_deleted(world: World) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
@@ -178,7 +178,7 @@ def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_g
     assert CASE in world.objects.observed(KEY).results
 
 
-def test_of_two_pods_the_one_that_is_there_is_read_whatever_the_watch_says_of_the_other(world: World) -> None:
+def test_the_existing_pod_of_two_is_read_even_if_the_watch_still_has_the_other(world: World) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
@@ -195,7 +195,7 @@ def test_of_two_pods_the_one_that_is_there_is_read_whatever_the_watch_says_of_th
 
 
 @pytest.mark.parametrize("stale", ["waits", "runs"])
-def test_a_pod_whose_end_the_watch_has_not_told_of_yet_is_read_as_it_ended(world: World, stale: str) -> None:
+def test_a_pod_whose_end_the_watch_has_not_delivered_is_read_as_ended(world: World, stale: str) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
@@ -213,7 +213,7 @@ def test_a_pod_whose_end_the_watch_has_not_told_of_yet_is_read_as_it_ended(world
     assert CASE in world.objects.observed(KEY).results
 
 
-def test_a_pod_whose_node_does_not_tell_of_its_end_is_read_all_the_same(world: World) -> None:
+def test_a_pod_whose_node_does_not_report_its_end_is_read_nevertheless(world: World) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
@@ -238,7 +238,7 @@ def test_a_case_whose_job_was_never_created_is_lost_after_its_time(world: World)
 
 
 @pytest.mark.parametrize("stale", ["pod unknown", "pod runs"])
-def test_a_pod_that_ended_while_the_watch_was_behind_is_not_given_up_for_lost(world: World, stale: str) -> None:
+def test_a_pod_that_ended_while_the_watch_was_behind_does_not_count_as_lost(world: World, stale: str) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     if stale == "pod runs":
@@ -251,7 +251,7 @@ def test_a_pod_that_ended_while_the_watch_was_behind_is_not_given_up_for_lost(wo
     assert CASE in world.objects.observed(KEY).results
 
 
-def test_what_was_deleted_while_the_watch_was_behind_is_no_longer_held(world: World) -> None:
+def test_objects_that_were_deleted_while_the_watch_was_behind_are_forgotten(world: World) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
@@ -279,7 +279,7 @@ def with_an_ended_pod(world: World) -> None:
     ],
     ids=lambda error: str(error.status),
 )
-def test_a_log_is_lost_after_several_tries_over_minutes_and_not_before(world: World, error: ApiError) -> None:
+def test_a_log_counts_as_lost_only_after_several_tries_over_minutes(world: World, error: ApiError) -> None:
     with_an_ended_pod(world)
     world.cluster.advance(timedelta(hours=2))  # the operator was away
     world.cluster.read_log = raising(error)  # type: ignore[method-assign]
@@ -294,14 +294,14 @@ def test_a_log_is_lost_after_several_tries_over_minutes_and_not_before(world: Wo
     assert result["result"]["complete"] is False
 
 
-def test_a_log_that_can_be_read_again_is_whole(world: World) -> None:
+def test_a_log_that_becomes_readable_again_is_used(world: World) -> None:
     with_an_ended_pod(world)
     read_log = world.cluster.read_log
     world.cluster.read_log = raising(ApiError(503, "busy"))  # type: ignore[method-assign]
     with pytest.raises(ApiError):
         world.do(Collect(ATTEMPT, ALL_RETRIES))
-    said = "the log of its pod cannot be read: busy. Check that its node is Ready"
-    assert said in str(world.applier.memory(UID).obstacles[ATTEMPT.job])
+    message = "the log of its pod cannot be read: busy. Check that its node is Ready"
+    assert message in str(world.applier.memory(UID).obstacles[ATTEMPT.job])
 
     world.cluster.read_log = read_log  # type: ignore[method-assign]
     world.do(Collect(ATTEMPT, ALL_RETRIES))
@@ -310,7 +310,7 @@ def test_a_log_that_can_be_read_again_is_whole(world: World) -> None:
     assert world.applier.memory(UID).obstacles == {}
 
 
-def test_the_log_of_a_pod_that_is_gone_is_not_waited_for(world: World) -> None:
+def test_the_log_of_a_deleted_pod_is_not_waited_for(world: World) -> None:
     with_an_ended_pod(world)
     world.cluster.logs.clear()
     del world.cluster.pods[ATTEMPT.job]
@@ -344,7 +344,9 @@ def test_at_most_two_logs_are_read_at_a_time(world: World) -> None:
 
 
 @pytest.mark.parametrize("error", [InvalidError(422, "result: unknown field"), TooLargeError(413, "too large")])
-def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(world: World, error: ApiError) -> None:
+def test_a_result_that_the_api_server_always_refuses_ends_the_case_with_its_message(
+    world: World, error: ApiError
+) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
@@ -356,7 +358,7 @@ def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(w
 
 
 @pytest.mark.parametrize("broken", ["read_outcome", "evaluate"])
-def test_a_bug_over_what_a_pod_brought_ends_the_case_and_asks_for_a_report(
+def test_a_bug_while_a_result_is_read_ends_the_case_and_asks_for_a_report(
     world: World, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     with_an_ended_pod(world)
@@ -368,9 +370,7 @@ def test_a_bug_over_what_a_pod_brought_ends_the_case_and_asks_for_a_report(
 
 
 @pytest.mark.parametrize("error", [ForbiddenError(403, "exceeded quota"), ApiError(500, "etcd")])
-def test_a_result_that_cannot_be_stored_now_is_offered_again_and_ends_the_case_in_the_end(
-    world: World, error: ApiError
-) -> None:
+def test_storing_a_result_is_tried_again_and_finally_ends_the_case(world: World, error: ApiError) -> None:
     with_an_ended_pod(world)
     world.cluster.advance(timedelta(hours=2))
     world.cluster.create_result = raising(error)  # type: ignore[method-assign]
@@ -384,7 +384,7 @@ def test_a_result_that_cannot_be_stored_now_is_offered_again_and_ends_the_case_i
     assert world.failures() == ["ResultRefused"]
 
 
-def test_a_job_that_is_refused_for_now_says_so_in_the_servers_words(world: World) -> None:
+def test_a_temporary_refusal_of_a_job_is_reported_with_the_servers_message(world: World) -> None:
     world.cluster.create_job = raising(ForbiddenError(403, "exceeded quota: pods"))  # type: ignore[method-assign]
     for _ in range(2):
         with pytest.raises(ForbiddenError):
@@ -409,7 +409,7 @@ def test_a_stored_result_of_another_version_is_named_and_stops_nothing_else(worl
     assert "exists and cannot be read: delete it" in state_of(ATTEMPT, PLAN, waiting, world.cluster.now).pending_reason
 
 
-def test_a_stored_result_with_more_than_is_known_is_read(world: World) -> None:
+def test_a_stored_result_with_unknown_fields_is_read(world: World) -> None:
     with_a_stored_result(world)
     [stored] = world.cluster.results.values()
     stored["result"] |= {"tomorrow": 1}
@@ -438,7 +438,7 @@ def test_a_log_and_a_result_that_are_both_refused_end_the_case(world: World) -> 
     assert world.failures() == ["ResultRefused"]
 
 
-def test_a_replica_that_leads_again_starts_with_what_the_cluster_says() -> None:
+def test_a_replica_that_leads_again_starts_from_the_state_of_the_cluster() -> None:
     world = World()
     world.do(CONFIRM)
     world.cluster.create_job = raising(ForbiddenError(403, "exceeded quota"))  # type: ignore[method-assign]
@@ -460,7 +460,7 @@ def create_claiming(world: World) -> None:
     asyncio.run(world.applier.apply(CREATE, CLAIMING, world.objects.observed(KEY)))
 
 
-def test_what_a_device_is_claimed_with_belongs_to_the_run_and_is_there_before_the_job(world: World) -> None:
+def test_a_claim_template_belongs_to_the_run_and_exists_before_the_job(world: World) -> None:
     create_claiming(world)
     ((name, template),) = world.cluster.claim_templates.items()
     (job,) = world.cluster.jobs.values()
@@ -470,7 +470,7 @@ def test_what_a_device_is_claimed_with_belongs_to_the_run_and_is_there_before_th
     assert job["spec"]["template"]["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] == name
 
 
-def test_a_template_that_is_there_already_is_the_runs_own_or_nothing_is_created(world: World) -> None:
+def test_a_job_is_created_only_if_an_existing_claim_template_is_the_runs_own(world: World) -> None:
     create_claiming(world)
     world.cluster.jobs.clear()
     create_claiming(world)
@@ -484,7 +484,7 @@ def test_a_template_that_is_there_already_is_the_runs_own_or_nothing_is_created(
     assert not world.cluster.jobs
 
 
-def test_no_job_is_created_without_its_claim_template_if_that_goes_in_the_same_moment(
+def test_no_job_is_created_if_its_claim_template_is_deleted_at_the_same_moment(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(world.cluster, "create_claim_template", raising(ConflictError(409, "already exists")))
@@ -504,7 +504,7 @@ def test_a_cluster_without_claims_is_what_the_run_waits_for(world: World, monkey
     assert "claims a device of DeviceClass gpu.nvidia.com" in str(obstacle)
 
 
-def test_a_conflict_over_a_result_that_is_not_there_is_no_answer_and_it_is_stored_at_the_next_try(world: World) -> None:
+def test_a_conflict_over_a_result_that_does_not_exist_is_tried_again(world: World) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")

@@ -1,4 +1,4 @@
-"""decide(): what comes after an attempt that brought nothing, and when."""
+"""decide(): what follows an attempt without a result, and when."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ INFRASTRUCTURE = AttemptFailure(AttemptReason.NODE_LOST, "gone")
 FINAL = AttemptFailure(AttemptReason.INVALID_CASE, "no such thing")
 
 
-def test_what_the_infrastructure_lost_is_tried_again_under_a_new_name_after_a_while() -> None:
+def test_an_attempt_that_the_infrastructure_lost_is_repeated_later_under_a_new_name() -> None:
     plan = make_plan(runPolicy={"infrastructureRetries": 1})
     attempt = make_attempt(plan, job_uid="x")
     lost = next_for(plan, observe(failures={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
@@ -83,7 +83,7 @@ def test_retries_end() -> None:
     assert "NodeLost: gone" in message(decision)
 
 
-def test_a_node_that_the_cloud_takes_back_costs_no_retry_of_the_infrastructure_and_ends_at_a_bound() -> None:
+def test_evictions_by_the_cloud_count_against_a_limit_of_their_own() -> None:
     plan = make_plan(runPolicy={"infrastructureRetries": 1, "disruptionRetries": 3})
     reclaimed = AttemptFailure(AttemptReason.NODE_RECLAIMED, "shut down")
     attempt, at = make_attempt(plan, job_uid="x"), NOW
@@ -99,7 +99,7 @@ def test_a_node_that_the_cloud_takes_back_costs_no_retry_of_the_infrastructure_a
     assert finished(over) == ("True", "CaseFailed")
 
 
-def test_what_the_infrastructure_did_not_cause_is_not_tried_again() -> None:
+def test_an_attempt_that_failed_by_itself_is_not_repeated() -> None:
     plan = make_plan(sizes=(64, 128))
     attempt = make_attempt(plan, job_uid="x")
     decision = next_for(plan, observe(failures={attempt.job: FINAL}), attempts=(attempt,))
@@ -123,7 +123,7 @@ def test_the_next_attempt_is_made_once_the_pod_of_the_one_before_has_ended() -> 
     assert gone.actions == (CreateJob(aside.case, 2),)
 
 
-def test_a_pod_on_a_node_that_is_lost_holds_the_next_attempt_up_no_longer_than_it_may() -> None:
+def test_a_pod_on_a_lost_node_delays_the_next_attempt_only_until_its_deadline() -> None:
     plan = make_plan()
     before = make_attempt(plan)
     aside = before.model_copy(update={"job": "", "reason": "Suspended", "message": "it was discarded"})
@@ -136,7 +136,7 @@ def test_a_pod_on_a_node_that_is_lost_holds_the_next_attempt_up_no_longer_than_i
 
 
 @pytest.mark.parametrize("foreign", [{"job": "", "job_uid": ""}, {"job": "another"}, {"job_uid": "another"}], ids=str)
-def test_a_pod_that_somebody_labelled_holds_the_next_attempt_up_for_no_moment(foreign: dict[str, str]) -> None:
+def test_a_foreign_pod_with_our_labels_does_not_delay_the_next_attempt(foreign: dict[str, str]) -> None:
     plan = make_plan()
     before = make_attempt(plan)
     aside = before.model_copy(update={"job": "", "reason": "Suspended", "message": "it was discarded"})

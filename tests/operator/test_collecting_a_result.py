@@ -1,4 +1,4 @@
-"""From a pod's log and headline to a result, however little of them is left."""
+"""A result is made of a pod's log and headline, and of either if the other is missing."""
 
 from dataclasses import replace
 
@@ -79,7 +79,7 @@ CLAIMS = {
 
 @pytest.mark.parametrize(("field", "claim"), CLAIMS.items(), ids=CLAIMS.keys())
 @pytest.mark.parametrize("is_last", [False, True])
-def test_a_result_of_another_question_ends_the_case_and_names_the_field(
+def test_a_result_of_another_case_document_ends_the_case_and_names_the_field(
     field: str, claim: dict[str, object], is_last: bool
 ) -> None:
     forged = RESULT.model_copy(update={"case": CASE.model_copy(update=claim)})
@@ -90,7 +90,7 @@ def test_a_result_of_another_question_ends_the_case_and_names_the_field(
         assert f"{field} is " in failure.message
 
 
-def test_a_checkpoint_of_another_question_is_not_used() -> None:
+def test_a_checkpoint_of_another_case_document_is_not_used() -> None:
     other = CASE.model_copy(update={"measurement": CASE.measurement.model_copy(update={"rounds_max": 2})})
     log = without_result(make_log(RESULT, make_result(other, complete=False)))
     pod = ended(make_attempt(PLAN), 137, reason="ContainerStatusUnknown")
@@ -98,7 +98,7 @@ def test_a_checkpoint_of_another_question_is_not_used() -> None:
     assert loss_of(collect(pod, log, is_last=True)).reason == "ResultLost"
 
 
-def test_what_the_runner_adds_to_its_environments_makes_no_other_question() -> None:
+def test_additions_of_the_runner_to_its_environments_do_not_change_the_case() -> None:
     asked = CaseEnvironment(name="before", requirements=("jax==0.9.2",), interpreter="/env/bin/python")
     found = asked.model_copy(update={"packages": {"jax": "0.9.2"}, "python_version": "3.13", "lock_digest": "x"})
     case = CASE.model_copy(update={"environments": (asked,)})
@@ -120,7 +120,7 @@ def test_a_result_of_another_case_or_attempt_is_not_believed(foreign: str) -> No
 
 
 @pytest.mark.parametrize("damage", ["truncated", "altered"])
-def test_a_damaged_log_leaves_the_headline_without_verdict_and_says_what_is_damaged(damage: str) -> None:
+def test_a_damaged_log_leaves_the_headline_without_verdict_and_the_damage_is_named(damage: str) -> None:
     lines = make_log(RESULT).splitlines()
     index = next(number for number, line in enumerate(lines) if " result " in line)
     if damage == "truncated":
@@ -139,7 +139,7 @@ def test_a_damaged_log_leaves_the_headline_without_verdict_and_says_what_is_dama
 
 
 @pytest.mark.parametrize("log", [None, "", "only noise"])
-def test_a_lost_log_leaves_the_headline_marked_so(log: str | None) -> None:
+def test_a_lost_log_leaves_the_headline_marked_as_incomplete(log: str | None) -> None:
     found = result_of(collect(FINISHED, log))
 
     assert not found.complete
@@ -151,7 +151,7 @@ def test_a_result_without_headline_is_taken_when_its_own_digest_holds() -> None:
 
 
 @pytest.mark.parametrize("log", [None, "unable to retrieve container logs for containerd://0123"])
-def test_a_pod_that_went_with_its_log_is_tried_again_while_it_may_be(log: str | None) -> None:
+def test_a_case_whose_pod_and_log_are_gone_is_tried_again_while_retries_are_left(log: str | None) -> None:
     pod = replace(FINISHED, disruption="PreemptionByScheduler: preempting", deletion_time=FINISHED.ended_at)
     found = loss_of(collect(pod, log))
     assert (found.reason, "PreemptionByScheduler" in found.message) == ("Preempted", True)
@@ -159,7 +159,7 @@ def test_a_pod_that_went_with_its_log_is_tried_again_while_it_may_be(log: str | 
     assert not result_of(collect(pod, log, is_last=True)).complete
 
 
-def test_both_lost_is_a_new_attempt_and_never_a_success() -> None:
+def test_a_lost_log_and_headline_cause_a_new_attempt_and_never_a_success() -> None:
     found = loss_of(collect(replace(FINISHED, message=""), None))
 
     assert (found.reason, found.reason.retry_limit) == ("ResultLost", "infrastructureRetries")
@@ -186,7 +186,7 @@ def test_a_container_killed_for_memory_before_its_first_round_still_names_the_va
     assert found.rounds == 0
 
 
-def test_a_pod_ended_at_its_deadline_timed_out_its_variant() -> None:
+def test_a_pod_that_reached_its_deadline_failed_its_variant_by_timeout() -> None:
     message = make_headline(RESULT, state="running", running="jax/jit", digest=None)
     pod = ended(make_attempt(PLAN), 137, pod_reason="DeadlineExceeded", message=message)
     found = result_of(collect(pod, without_result(make_log(RESULT, CHECKPOINT))))
@@ -195,7 +195,7 @@ def test_a_pod_ended_at_its_deadline_timed_out_its_variant() -> None:
     assert found.variants[1].failure.reason == "TimedOut"
 
 
-def test_an_evicted_pods_partial_result_is_tried_again_while_it_may_be() -> None:
+def test_a_partial_result_of_an_evicted_pod_is_tried_again_while_retries_are_left() -> None:
     partial = make_result(CASE, complete=False)
     pod = ended(make_attempt(PLAN), 143, disruption="EvictionByEvictionAPI: drained", message=make_headline(partial))
 
@@ -203,7 +203,7 @@ def test_an_evicted_pods_partial_result_is_tried_again_while_it_may_be() -> None
     assert collect(pod, make_log(partial), is_last=True) == partial
 
 
-def test_a_case_that_the_runner_could_not_read_is_refused_with_what_it_said() -> None:
+def test_a_case_that_the_runner_could_not_read_is_refused_with_its_message() -> None:
     message = Headline(case="", attempt=0, state="failed", message="mine.py, line 3: NameError").to_message()
     found = loss_of(collect(ended(make_attempt(PLAN), 2, message=message), ""))
 
@@ -211,14 +211,14 @@ def test_a_case_that_the_runner_could_not_read_is_refused_with_what_it_said() ->
     assert found.message == "mine.py, line 3: NameError. Correct the spec"
 
 
-def test_a_pod_ended_at_its_deadline_keeps_what_it_had() -> None:
+def test_a_pod_that_reached_its_deadline_keeps_its_complete_rounds() -> None:
     partial = make_result(CASE, complete=False)
     pod = ended(make_attempt(PLAN), 143, pod_reason="DeadlineExceeded", message=make_headline(partial))
 
     assert collect(pod, make_log(partial)) == partial
 
 
-def test_a_deleted_pods_partial_result_is_tried_again_while_it_may_be() -> None:
+def test_a_partial_result_of_a_deleted_pod_is_tried_again_while_retries_are_left() -> None:
     partial = make_result(CASE, complete=False)
     pod = ended(make_attempt(PLAN), 143, message=make_headline(partial))
 
@@ -233,7 +233,7 @@ def test_a_whole_result_counts_even_where_the_pod_was_evicted_afterwards() -> No
     assert collect(pod, make_log(RESULT)) == RESULT
 
 
-def test_the_last_attempts_checkpoint_is_better_than_nothing_and_says_so() -> None:
+def test_the_checkpoint_of_the_last_attempt_is_used_and_marked_as_partial() -> None:
     pod = ended(make_attempt(PLAN), 137, reason="ContainerStatusUnknown")
     log = without_result(make_log(RESULT, CHECKPOINT))
 
@@ -258,7 +258,7 @@ def test_an_internal_error_is_not_tried_again_and_asks_for_a_report() -> None:
     assert "kubectl logs" in found.message
 
 
-def test_a_pod_that_never_ran_is_the_infrastructures_fault() -> None:
+def test_a_pod_that_never_ran_is_a_failure_of_the_infrastructure() -> None:
     pod = replace(FINISHED, message="", exit_code=None, started_at=None, phase="Failed", pod_reason="OutOfcpu")
     found = loss_of(collect(pod, None))
 

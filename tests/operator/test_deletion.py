@@ -1,4 +1,4 @@
-"""Jobs that somebody else deletes, kept Jobs that make room, and runs whose deletion waits for something."""
+"""Jobs that others delete, kept Jobs that make room, and runs whose deletion waits."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ def events(cluster: PlayedCluster, reason: str) -> list[str]:
     return [event["message"] for event in cluster.events.values() if event["reason"] == reason]
 
 
-def test_a_job_that_gets_a_time_to_live_is_warned_about_and_blamed_on_it_once_it_is_gone() -> None:
+def test_a_time_to_live_on_a_job_causes_a_warning_and_is_named_when_the_job_is_deleted() -> None:
     cluster = new_cluster()
     create = cluster.create_job
 
@@ -43,7 +43,7 @@ def test_a_job_that_gets_a_time_to_live_is_warned_about_and_blamed_on_it_once_it
 FULL = "jobs.batch is forbidden: exceeded quota: q, requested: count/jobs.batch=1, used: count/jobs.batch=1"
 
 
-def test_a_job_that_is_kept_for_its_log_goes_where_a_quota_of_jobs_holds_up_the_next() -> None:
+def test_a_job_kept_for_its_log_is_deleted_if_a_quota_of_jobs_blocks_the_next() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
     asyncio.run(operator.reconcile(KEY))

@@ -14,7 +14,7 @@ SECOND = timedelta(seconds=1)
 
 
 class Events:
-    """Those of every namespace; a list of them takes a while."""
+    """Serve the events of every namespace, with lists that take time."""
 
     def __init__(self, *events: Any, seconds: int = 0) -> None:
         self.now = NOW
@@ -45,22 +45,22 @@ def words_of(events: Events) -> EventMessages:
     return EventMessages(events, events.clock, lambda _: {"a", "b", "c"})  # type: ignore[arg-type]
 
 
-async def test_one_list_answers_for_all_that_wait_in_a_namespace() -> None:
+async def test_one_list_of_events_answers_for_all_pods_of_a_namespace() -> None:
     events = Events(event("a", "no disk"), event("b", "no quota"))
     words = words_of(events)
-    said = await asyncio.gather(*(words.latest_message("x", uid) for uid in ("a", "b", "c")))
-    assert (said, events.lists) == (["Failed: no disk in x", "Failed: no quota in x", ""], 1)
+    messages = await asyncio.gather(*(words.latest_message("x", uid) for uid in ("a", "b", "c")))
+    assert (messages, events.lists) == (["Failed: no disk in x", "Failed: no quota in x", ""], 1)
     assert (await words.latest_message("y", "a"), events.lists) == ("Failed: no disk in y", 2)
 
 
-async def test_the_newest_counts_wherever_it_stands() -> None:
+async def test_the_newest_event_counts_at_any_position() -> None:
     old, new = event("a", "old", "2026-03-01T12:00:00Z"), event("a", "new", "2026-03-01T12:00:09Z", "Normal")
     for order in ((old, new), (new, old)):
         assert await words_of(Events(*order)).latest_message("x", "a") == "Failed: new in x"
 
 
 @pytest.mark.parametrize(("seconds", "holds_for"), [(0, MINIMUM_CACHE_TIME), (3, CACHE_TIME_PER_DURATION * 3 * SECOND)])
-async def test_an_answer_holds_for_a_while_and_longer_where_it_took_long(seconds: int, holds_for: timedelta) -> None:
+async def test_an_answer_is_cached_and_longer_if_it_took_long(seconds: int, holds_for: timedelta) -> None:
     events = Events(event("a", "no disk"), seconds=seconds)
     words = words_of(events)
     await words.latest_message("x", "a")
@@ -70,7 +70,7 @@ async def test_an_answer_holds_for_a_while_and_longer_where_it_took_long(seconds
     assert (await words.latest_message("x", "a"), events.lists) == ("Failed: no disk in x", 2)
 
 
-async def test_a_refusal_holds_as_long_and_leaves_no_words() -> None:
+async def test_a_refusal_is_cached_as_long_and_gives_no_message() -> None:
     events = Events(event("a", "no disk"))
     events.refused = True
     words = words_of(events)
@@ -80,7 +80,7 @@ async def test_a_refusal_holds_as_long_and_leaves_no_words() -> None:
     assert await words.latest_message("x", "a") == "Failed: no disk in x"
 
 
-async def test_a_clock_that_was_put_back_has_it_asked_anew() -> None:
+async def test_a_clock_that_was_set_back_expires_the_cache() -> None:
     events = Events(event("a", "no disk"))
     words = words_of(events)
     await words.latest_message("x", "a")

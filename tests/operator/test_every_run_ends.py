@@ -1,4 +1,4 @@
-"""Nothing hangs, nothing runs twice, nothing is lost: the operator's own code in a cluster where all goes wrong."""
+"""Nothing hangs, runs twice or is lost: the operator's own code in a simulated cluster with faults."""
 
 import asyncio
 from collections import Counter
@@ -37,7 +37,7 @@ POLICIES = st.sampled_from([{"suspend": True}, {"suspend": False}, {"cancel": Tr
 
 
 class Process:
-    """One life of the operator after another."""
+    """Run the operator's code, and restart it."""
 
     def __init__(self, cluster: PlayedCluster) -> None:
         self._cluster = cluster
@@ -49,13 +49,13 @@ class Process:
         applier = Applier(self._cluster, RunObjects(self.store), self._cluster.clock)
         self._reconciler = Reconciler(self._cluster, RunObjects(self.store), applier, SETTINGS, self._cluster.clock)
         self._cluster.list_into(self.store)
-        self._heard = len(self._cluster.told) - 1
+        self._delivered = len(self._cluster.run_versions) - 1
 
-    def hear(self) -> None:
-        """The watch of runs tells of one more version, in order; it begins with the one that is there."""
-        if self._cluster.run is not None and self._heard < len(self._cluster.told):
-            self._reconciler.changed(KEY, self._cluster.told[self._heard])
-            self._heard += 1
+    def deliver(self) -> None:
+        """Deliver the next version of the run from the watch, in order, beginning with the present one."""
+        if self._cluster.run is not None and self._delivered < len(self._cluster.run_versions):
+            self._reconciler.changed(KEY, self._cluster.run_versions[self._delivered])
+            self._delivered += 1
 
     def reconcile(self) -> float | None:
         try:
@@ -77,9 +77,9 @@ def play(cluster: PlayedCluster, process: Process, step: tuple) -> None:
         case ("list",):
             cluster.list_into(process.store)
         case ("hear",):
-            process.hear()
+            process.deliver()
         case ("remove", index):
-            # A Job that goes before the operator could note that it was there cannot be told from one never made.
+            # A Job deleted before the operator recorded its existence looks like one that was never created.
             known = [attempt.job for attempt in read_status(cluster.run).attempts if attempt.job_uid]
             jobs = [name for name in cluster.jobs if name in known]
             if jobs:
@@ -90,7 +90,7 @@ def play(cluster: PlayedCluster, process: Process, step: tuple) -> None:
 
 
 def happen(cluster: PlayedCluster, step: tuple) -> None:
-    """What the operator has no part in."""
+    """Perform a step of the cluster, in which the operator has no part."""
     match step:
         case ("start",):
             cluster.start_pods()
@@ -108,13 +108,13 @@ def happen(cluster: PlayedCluster, step: tuple) -> None:
 
 
 def drain(cluster: PlayedCluster, process: Process, *, pods_end: bool) -> int:
-    """Go on without further faults until the run has finished; returns how many reconciles that took."""
+    """Continue without further faults until the run has finished; return the number of reconciles."""
     for count in range(400):
         if cluster.run is None or finished_at(read_status(cluster.run)):
             return count
         play(cluster, process, ("admit",))
         cluster.list_into(process.store)
-        process.hear()
+        process.deliver()
         after = process.reconcile()
         if pods_end:
             cluster.start_pods()
@@ -139,7 +139,7 @@ def faults(drawn: list[str]) -> Iterator[str]:
 
 @settings(max_examples=200)
 @example(
-    # The watch did not tell of the end, and the pod's time has passed since.
+    # The watch did not deliver the end, and the pod's time has passed since.
     steps=[("reconcile",), ("start",), ("list",), ("end", 0, "whole"), ("pass", 2000), ("reconcile",)],
     drawn=[],
     parallelism=1,
@@ -153,7 +153,7 @@ def faults(drawn: list[str]) -> Iterator[str]:
     retries=st.integers(0, 2),
     pods_end=st.booleans(),
 )
-def test_every_case_ends_with_one_result_or_one_reason_whatever_fails(
+def test_every_case_ends_with_one_result_or_one_reason_after_any_faults(
     steps: list[tuple], drawn: list[str], parallelism: int, retries: int, pods_end: bool
 ) -> None:
     policy = {"parallelism": parallelism, "infrastructureRetries": retries}
@@ -190,7 +190,7 @@ def test_every_case_ends_with_one_result_or_one_reason_whatever_fails(
     drawn=st.lists(FAULTS, max_size=60),
     pods_end=st.booleans(),
 )
-def test_a_run_that_is_suspended_resumed_and_cancelled_at_will_ends_and_leaves_no_job_going(
+def test_a_run_suspended_resumed_and_cancelled_at_any_time_ends_and_leaves_no_active_job(
     steps: list[tuple], drawn: list[str], pods_end: bool
 ) -> None:
     supply = faults(drawn)
@@ -226,7 +226,7 @@ def test_a_run_that_is_suspended_resumed_and_cancelled_at_will_ends_and_leaves_n
         max_size=40,
     )
 )
-def test_a_queue_may_take_a_jobs_pod_again_and_again_and_no_case_is_lost(steps: list[tuple]) -> None:
+def test_no_case_is_lost_if_a_queue_takes_its_pod_back_repeatedly(steps: list[tuple]) -> None:
     policy = {"parallelism": 2, "infrastructureRetries": 0}
     cluster = PlayedCluster(run_manifest(sizes=(64, 128), runPolicy=policy), lambda: "")
     process = Process(cluster)

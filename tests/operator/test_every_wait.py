@@ -1,4 +1,4 @@
-"""Every wait of the table, provoked: it speaks while it lasts, and ends when the table says, as the table says."""
+"""Every wait of the table: it reports its reason, and ends at the time and in the way of the table."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ AT_THE_NEXT_TRY = timedelta(seconds=LONGEST_DELAY_SECONDS)
 
 
 class World:
-    """The operator's own code in a simulated cluster, looked at as a user does."""
+    """Run the operator's own code in a simulated cluster, and read its status as a user does."""
 
     def __init__(self, **policy: Any) -> None:
         self.cluster = PlayedCluster(run_manifest(runPolicy={"infrastructureRetries": 0} | policy), lambda: "")
@@ -48,8 +48,8 @@ class World:
         applier = Applier(self.cluster, RunObjects(self.store), self.cluster.clock)
         self._reconciler = Reconciler(self.cluster, RunObjects(self.store), applier, SETTINGS, self.cluster.clock)
 
-    def go_on(self, duration: timedelta = timedelta()) -> float | None:
-        """Time passes; then the operator looks as often as it wants to without more of it, and says when again."""
+    def advance(self, duration: timedelta = timedelta()) -> float | None:
+        """Let time pass, reconcile until the operator waits, and return the seconds until its next reconcile."""
         self.cluster.advance(duration)
         for _ in range(20):
             self.cluster.list_into(self.store)
@@ -65,13 +65,13 @@ class World:
         raise AssertionError(f"it looks again and again: {self.status}")
 
     def wait(self) -> datetime | None:
-        """When the run has finished or begun anew, where nothing else happens; None: never."""
+        """Return when the run has finished or started another attempt if nothing else happens; None: never."""
         job = self.job
-        after = self.go_on()
+        after = self.advance()
         while not finished_at(self.status) and self.job in {job, ""}:
             if after is None:
                 return None
-            after = self.go_on(timedelta(seconds=after))
+            after = self.advance(timedelta(seconds=after))
             assert self.cluster.now < NOW + timedelta(days=3), self.status
         return self.cluster.now
 
@@ -83,18 +83,18 @@ class World:
     def job(self) -> str:
         return next((attempt.job for attempt in self.status.attempts), "")
 
-    def said(self, kind: str = "Finished") -> str:
+    def message(self, kind: str = "Finished") -> str:
         return next(each.message for each in self.status.conditions if each.type == kind)
 
     def reason(self) -> str:
-        """Of what ended: the attempt, else the run."""
+        """Return the reason of the attempt that ended, else of the run."""
         lost = next((attempt.reason for attempt in self.status.attempts if attempt.reason), None)
         return lost or next(each.reason for each in self.status.conditions if each.type == "Succeeded")
 
     def started(self) -> "World":
-        self.go_on()
+        self.advance()
         self.cluster.start_pods()
-        self.go_on()
+        self.advance()
         return self
 
     def ended(self) -> "World":
@@ -103,11 +103,11 @@ class World:
         return self
 
     def refused(self) -> datetime:
-        """When that was so first; it is told after a second time."""
+        """Return the time of the first refusal, after enough refusals for the run to report it."""
         since = self.cluster.now
-        self.go_on()
+        self.advance()
         for _ in range(REPORTED_TRIES + 1):
-            self.go_on(BRIEF)
+            self.advance(BRIEF)
         return since
 
     def refuse(self, request: str, error: Exception) -> "World":
@@ -120,10 +120,10 @@ class World:
 
 @dataclass(frozen=True)
 class Provoked:
-    """A world in which the wait has begun, what the run says of it, how long it lasts, and since when."""
+    """Hold a world in which the wait has begun, the run's message, and the wait's duration and start."""
 
     world: World
-    says: str
+    message: str
     lasts: timedelta | None
     since: datetime = NOW
 
@@ -145,21 +145,21 @@ def held_by_nobody() -> Provoked:
 
 
 def held(world: World, queue: str) -> World:
-    world.go_on()
+    world.advance()
     job = world.cluster.jobs[world.job]
     job["spec"]["suspend"] = True
     job["metadata"]["labels"][labels.QUEUE] = queue
-    world.go_on()
-    world.go_on(SHORTEST_PAUSE)
+    world.advance()
+    world.advance(SHORTEST_PAUSE)
     return world
 
 
 def no_pod() -> Provoked:
     world = World()
-    world.go_on()
+    world.advance()
     uid = world.cluster.jobs[world.job]["metadata"]["uid"]
     world.cluster.post(event(world, uid, "FailedCreate", 'pods "x" is forbidden: exceeded quota: few'))
-    world.go_on(timedelta(seconds=world.go_on() or 0))
+    world.advance(timedelta(seconds=world.advance() or 0))
     return Provoked(
         world,
         'has no pod yet: FailedCreate: pods "x" is forbidden: exceeded quota: few. Wait for',
@@ -169,12 +169,12 @@ def no_pod() -> Provoked:
 
 def a_silent_node() -> Provoked:
     world = World()
-    world.go_on()
+    world.advance()
     world.cluster.start_pods()
     [pod] = world.cluster.pods.values()
     pod["status"] = {"phase": "Pending"}
     world.cluster.post(event(world, pod["metadata"]["uid"], "FailedMount", 'configmap "x" not found'))
-    world.go_on(timedelta(seconds=world.go_on() or 0))
+    world.advance(timedelta(seconds=world.advance() or 0))
     return Provoked(
         world,
         'The node is preparing the pod: FailedMount: configmap "x" not found. Create it',
@@ -188,7 +188,7 @@ def a_pod_that_stays() -> Provoked:
     pod["spec"] = {"nodeName": "far"}
     pod["metadata"]["deletionTimestamp"] = world.cluster.clock().isoformat()
     since = world.cluster.now
-    world.go_on()
+    world.advance()
     return Provoked(world, "0 of 1 cases done", Wait.END_OF_POD.default_limit, since)
 
 
@@ -225,7 +225,7 @@ def between_attempts() -> Provoked:
     [pod] = world.cluster.pods.values()
     world.cluster.logs[pod["metadata"]["uid"]] = ""
     since = world.cluster.now
-    world.go_on()
+    world.advance()
     says = f"attempt 2 starts at {timestamp(since + FIRST_RETRY)}, after Disrupted: pod"
     return Provoked(world, says, FIRST_RETRY, since)
 
@@ -234,13 +234,13 @@ def the_pod_before() -> Provoked:
     world = World().started()
     pods = dict(world.cluster.pods)
     world.cluster.set_policy(suspend=True)
-    world.go_on()
+    world.advance()
     world.cluster.pods.update(pods)
     [pod] = world.cluster.pods.values()
     pod["metadata"]["deletionTimestamp"] = world.cluster.clock().isoformat()
     world.cluster.set_policy(suspend=False)
     since = world.cluster.now
-    world.go_on()
+    world.advance()
     return Provoked(world, "of the previous attempt has not ended yet", Wait.EARLIER_POD.default_limit, since)
 
 
@@ -253,7 +253,7 @@ def at_work() -> Provoked:
 def suspended() -> Provoked:
     world = World().started()
     world.cluster.set_policy(suspend=True)
-    world.go_on()
+    world.advance()
     return Provoked(world, "runPolicy.suspend: false resumes it", None)
 
 
@@ -284,14 +284,14 @@ PROVOKED: Mapping[Wait, Callable[[], Provoked]] = {
     Wait.ACTIVE: at_work,
     Wait.RESUME: suspended,
 }
-GOES_ON = {Wait.RETRY, Wait.EARLIER_POD}
+TRIED_AGAIN = {Wait.RETRY, Wait.EARLIER_POD}
 
 
 @pytest.mark.parametrize("wait", Wait, ids=lambda wait: wait.name)
-def test_a_wait_speaks_while_it_lasts_and_ends_by_itself_when_the_table_says(wait: Wait) -> None:
+def test_every_wait_reports_its_reason_and_ends_after_the_time_of_the_table(wait: Wait) -> None:
     provoked = PROVOKED[wait]()
     world = provoked.world
-    assert provoked.says in world.said()
+    assert provoked.message in world.message()
     end = world.wait()
     if provoked.lasts is None:
         assert end is None
@@ -299,7 +299,7 @@ def test_a_wait_speaks_while_it_lasts_and_ends_by_itself_when_the_table_says(wai
 
     assert end is not None
     assert provoked.lasts <= end - provoked.since <= provoked.lasts + AT_THE_NEXT_TRY
-    if wait in GOES_ON:
+    if wait in TRIED_AGAIN:
         assert (wait.ends_with, world.status.attempts[0].number) == (None, 2)
     else:
         assert world.reason() == wait.ends_with
@@ -316,9 +316,9 @@ EVENTS = (
 
 @pytest.mark.parametrize("message", EVENTS)
 @pytest.mark.parametrize("about", ["the Job", "the pod"])
-def test_no_event_that_somebody_posts_ends_a_wait(message: str, about: str) -> None:
+def test_no_event_of_a_user_ends_a_wait(message: str, about: str) -> None:
     world = World()
-    world.go_on()
+    world.advance()
     job = world.cluster.jobs[world.job]
     about_uid = job["metadata"]["uid"]
     if about == "the pod":
@@ -329,8 +329,8 @@ def test_no_event_that_somebody_posts_ends_a_wait(message: str, about: str) -> N
     for reason in ("FailedCreate", "Failed", "Killing", "BackOff"):
         world.cluster.post(event(world, about_uid, reason, message))
     for _ in range(3):
-        world.go_on(timedelta(minutes=5))
-    assert message in world.said()
+        world.advance(timedelta(minutes=5))
+    assert message in world.message()
     assert world.reason() == "Unfinished"
     end = world.wait()
     assert end is not None
@@ -338,16 +338,16 @@ def test_no_event_that_somebody_posts_ends_a_wait(message: str, about: str) -> N
     assert world.reason() == "StartDeadlineExceeded"
 
 
-def test_a_namespace_that_has_lost_its_label_is_named_in_the_condition_and_waited_for() -> None:
+def test_a_namespace_without_its_label_is_named_in_the_condition_and_waited_for() -> None:
     denial = (
         "jobs.batch is forbidden: ValidatingAdmissionPolicy 'x-jobs' with binding 'x-jobs' denied request: namespace "
         "team: is not labelled accelbench.dev/runs=allowed, so it may have no runs; ask those who manage the cluster"
     )
     world = World().refuse("create_job", api_error(422, json.dumps({"message": denial})))
     world.refused()
-    assert denial in world.said()
-    assert "once the namespace has the label, the case continues by itself" in world.said()
-    assert "podTemplate" not in world.said()
+    assert denial in world.message()
+    assert "once the namespace has the label, the case continues by itself" in world.message()
+    assert "podTemplate" not in world.message()
     world.wait()
     assert world.reason() == "StartDeadlineExceeded"
 
@@ -357,7 +357,7 @@ def test_a_retry_waits_twice_as_long_each_time() -> None:
 
 
 @pytest.mark.parametrize("wait", [wait for wait in Wait if wait.limit.tries], ids=lambda wait: wait.name)
-def test_patience_ends_neither_before_its_time_nor_before_the_fourth_try(wait: Wait) -> None:
+def test_a_wait_ends_neither_before_its_limit_nor_before_the_fourth_try(wait: Wait) -> None:
     in_time = NOW + wait.default_limit
     assert wait.is_over(NOW, MINIMUM_TRIES, in_time)
     assert not wait.is_over(NOW, MINIMUM_TRIES - 1, in_time + timedelta(days=1))

@@ -1,4 +1,4 @@
-"""Nothing shares a node with a case that has it to itself: by the real scheduler, on nodes that only stand there."""
+"""Nothing shares a node with an exclusive case: decided by the real scheduler, on nodes without a kubelet."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +38,7 @@ def node(control_plane: Cluster, cluster: Cluster, tmp_path: Path) -> Iterator[F
 
 
 def start(cluster: Cluster, name: str, profile: str) -> None:
-    """The pod of a run's case, as the operator asks for it."""
+    """Create the pod of a run's case as the operator would."""
     from accelbench.api.profiles import Profiles, parse_profiles
 
     plan = make_plan(profiles=Profiles(parse_profiles(PROFILES, source="test")), accelerator={"profile": profile})
@@ -74,7 +74,7 @@ def wait_for_refusal(cluster: Cluster, name: str) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [("processors", "processors"), ("processors", "devices")])
-def test_a_case_that_has_its_node_to_itself_is_joined_by_none_and_joins_none(
+def test_an_exclusive_case_shares_no_node_with_any_other_case(
     cluster: Cluster, node: FakeKubelet, first: str, second: str
 ) -> None:
     for one, other in ((first, second), (second, first)):

@@ -1,4 +1,4 @@
-"""The Job, pod and log of a case without a valid result stay for a while, so that `kubectl logs` shows why."""
+"""The Job, pod and log of a case without a valid result are kept, so that `kubectl logs` shows the reason."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -51,7 +51,7 @@ def test_the_job_of_a_result_that_is_not_valid_stays_for_an_hour(result: Any) ->
     assert later.actions == (DeleteJob(job.key.name, job.key.uid, summary.name),)
 
 
-def test_the_job_of_a_run_that_accepts_noise_goes_at_once_though_its_verdict_is_withheld() -> None:
+def test_the_job_of_a_run_that_accepts_noise_is_deleted_at_once_though_it_has_no_verdict() -> None:
     plan = make_plan()
     attempt = make_attempt(plan, job_uid="x")
     job, quiet = over(plan, attempt), make_summary(plan)
@@ -71,7 +71,7 @@ def test_the_job_of_a_case_that_failed_stays_for_an_hour() -> None:
     assert deleted(next_for(plan, observed, at=NOW + HOUR, **dict(done.status))) == [job.key.name]
 
 
-def test_the_job_of_a_valid_result_goes_at_once_and_so_do_those_of_the_attempts_before() -> None:
+def test_the_jobs_of_a_valid_result_and_of_its_earlier_attempts_are_deleted_at_once() -> None:
     plan = make_plan()
     first, second = make_attempt(plan, job_uid="x"), make_attempt(plan, number=2, job_uid="y")
     jobs = [over(plan, first), over(plan, second)]
@@ -98,7 +98,7 @@ def test_a_policy_of_none_deletes_them_at_once() -> None:
     assert deleted(next_for(plan, observed, attempts=(attempt,))) == [attempt.job]
 
 
-def test_a_job_whose_pod_has_ended_stays_although_its_controller_has_not_said_so_yet() -> None:
+def test_a_job_whose_pod_has_ended_stays_before_its_controller_reports_the_end() -> None:
     plan = make_plan()
     attempt = make_attempt(plan, job_uid="x")
     going, failed = make_job(plan, attempt), make_summary(plan, **RAISED)

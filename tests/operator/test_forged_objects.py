@@ -1,4 +1,4 @@
-"""What somebody who may create pods, Jobs and ConfigMaps in a namespace can make of another's run there."""
+"""A user who may create pods, Jobs and ConfigMaps in a namespace cannot forge a result of another's run there."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ OF_THE_CONTROLLER = ("job-name", "controller-uid")
 
 
 def own_labels(pod: Any) -> dict[str, str]:
-    """The labels of a run's pod that anybody can copy."""
+    """Return the labels of a run's pod, which any user can copy."""
     marks = pod.metadata.labels.items()
     return {name: value for name, value in marks if not name.endswith(OF_THE_CONTROLLER)}
 
@@ -31,7 +31,7 @@ def create(cluster: Cluster, manifest: dict[str, Any]) -> None:
 
 
 def forge(kubelet: FakeKubelet, pod: Any) -> None:
-    """Have the pod print and report a whole result that is too good to be true."""
+    """Let the pod print and report a whole result that is too good to be true."""
     result = make_result(kubelet.case_of(pod), speedup="999")
     kubelet.start(pod)
     kubelet.end(pod, log=make_log(result), message=make_headline(result))
@@ -45,7 +45,7 @@ def pod_named(kubelet: FakeKubelet, cluster: Cluster, prefix: str) -> Any:
     return found()[0]
 
 
-def test_a_pod_with_the_labels_of_a_runs_pod_and_an_owner_of_its_jobs_name_brings_no_result(
+def test_a_pod_with_copied_labels_and_an_owner_of_the_jobs_name_delivers_no_result(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster)
@@ -135,7 +135,7 @@ def admit(cluster: Cluster, job: str, **template: Any) -> None:
 
 
 def held_job(cluster: Cluster, operator: OperatorProcess) -> str:
-    """The Job of a run that waits in a queue of its own; there is no Kueue, so that whoever likes may be the queue."""
+    """Return the suspended Job of a run in a queue; as there is no Kueue, the test plays the queue."""
     apply(cluster, queue="team-a")
     wait_until(lambda: cluster.get("jobs")["items"], what="the Job")
     wait_for(cluster, operator, "Finished", "Queued")
@@ -144,7 +144,7 @@ def held_job(cluster: Cluster, operator: OperatorProcess) -> str:
     return str(job["metadata"]["name"])
 
 
-def test_a_case_document_that_somebody_changes_in_a_suspended_job_brings_no_result(
+def test_a_changed_case_document_in_a_suspended_job_delivers_no_result(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     name = held_job(cluster, operator)
@@ -161,7 +161,7 @@ def test_a_case_document_that_somebody_changes_in_a_suspended_job_brings_no_resu
 
 
 @pytest.mark.nightly  # tests/kueue has a real queue do the same
-def test_what_a_queue_changes_in_a_suspended_job_is_no_change_of_its_case(
+def test_changes_by_a_queue_to_a_suspended_job_do_not_change_its_case(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     name = held_job(cluster, operator)

@@ -1,4 +1,4 @@
-"""Of the finished runs that a schedule makes, the newest stay; a run with a name of its own always stays."""
+"""The newest finished runs of a schedule stay; a run with a fixed name always stays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FINISHED = {"type": "Finished", "status": "True"}
 
 
 def record(history: RunHistory, day: int, name: str | None = None, **fields: Any) -> Key:
-    """Show the history a run of that day that has finished; return its key."""
+    """Add a run that finished on that day to the history; return its key."""
     given = {"namespace": "team", "generateName": "nightly-", "generation": 1, "resourceVersion": f"{day}00"} | fields
     metadata = {"name": name or f"nightly-{day:05}", "uid": f"uid-{name or day}", **given}
     metadata["creationTimestamp"] = f"2026-03-{day:02d}T02:00:00Z"
@@ -34,7 +34,7 @@ def owned_by(uid: str) -> list[dict[str, Any]]:
     return [{"apiVersion": "example.com/v1", "kind": "Schedule", "name": "s", "uid": uid, "controller": True}]
 
 
-def test_the_newest_of_each_generated_name_namespace_and_controller_stay() -> None:
+def test_the_newest_runs_of_each_generated_name_namespace_and_controller_stay() -> None:
     history = RunHistory(2)
     runs = [record(history, day) for day in (3, 1, 4, 2)]
     for day in (1, 2):
@@ -45,7 +45,7 @@ def test_the_newest_of_each_generated_name_namespace_and_controller_stay() -> No
     assert history.beyond_limit() == (runs[1], runs[3])
 
 
-def test_of_runs_of_one_second_the_same_go_whatever_their_names_are() -> None:
+def test_among_runs_that_finished_in_one_second_the_choice_does_not_depend_on_names() -> None:
     history = RunHistory(1)
     record(history, 1, "nightly-aaaaa", uid="uid-2")
     older = record(history, 1, "nightly-bbbbb", uid="uid-1")
@@ -82,7 +82,7 @@ def test_a_run_that_argo_cd_makes_for_each_sync_is_limited_though_it_is_tracked(
     assert history.beyond_limit() == (hooks[0],)
 
 
-def test_a_run_that_has_not_finished_or_is_corrected_neither_counts_nor_goes() -> None:
+def test_an_unfinished_or_corrected_run_is_neither_counted_nor_deleted() -> None:
     history = RunHistory(1)
     for day in (1, 2):
         record(history, day)
@@ -90,7 +90,7 @@ def test_a_run_that_has_not_finished_or_is_corrected_neither_counts_nor_goes() -
     assert history.beyond_limit() == ()
 
 
-def test_a_run_that_is_gone_is_forgotten() -> None:
+def test_a_deleted_run_is_forgotten() -> None:
     history = RunHistory(1)
     for key in [record(history, day) for day in (1, 2)]:
         history.forget(key)

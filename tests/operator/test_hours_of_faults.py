@@ -1,7 +1,7 @@
-"""Hours of simulated time in which everything goes wrong: every run ends, nothing doubles, nothing is kept of the gone.
+"""Hours of simulated faults: every run ends, nothing is done twice, and nothing of deleted runs stays in memory.
 
 The whole operator runs: its queue, watches, store, retention, delays and election, in processes that are killed and
-stand still, against an API server in memory.
+paused, against an API server in memory.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def one_a_request(faults: list[list[tuple[int, str]]]) -> Iterator[str]:
 
 
 def play(scenario: dict[str, Any], replicas: int) -> World:
-    """To the end, and until all is gone; what was broken is in the world's laws."""
+    """Run the world until everything is deleted; its laws record every violation."""
     faults = one_a_request(scenario["faults"])
     with simulated(seed=scenario["seed"], replicas=replicas, faults=faults, fates=scenario["fates"]) as world:
         world.apply(scenario["first"])
@@ -46,7 +46,7 @@ quick = settings(max_examples=10, derandomize=True, database=None, suppress_heal
 
 @quick
 @given(scenarios(2), st.integers(1, 2))
-def test_whatever_fails_every_run_ends_and_nothing_doubles(scenario: dict[str, Any], replicas: int) -> None:
+def test_after_any_faults_every_run_ends_and_nothing_is_done_twice(scenario: dict[str, Any], replicas: int) -> None:
     assert play(scenario, replicas).laws.broken == []
 
 
@@ -55,7 +55,7 @@ def test_whatever_fails_every_run_ends_and_nothing_doubles(scenario: dict[str, A
     ("replicas", "examples"),
     [(1, 25), pytest.param(1, 100, marks=pytest.mark.nightly), pytest.param(2, 25, marks=pytest.mark.nightly)],
 )
-def test_for_hours_whatever_fails_every_run_ends_and_nothing_doubles(
+def test_after_hours_of_faults_every_run_ends_and_nothing_is_done_twice(
     replicas: int, examples: int, record_property: Any
 ) -> None:
     hours = 0.0
@@ -75,13 +75,13 @@ def test_for_hours_whatever_fails_every_run_ends_and_nothing_doubles(
 @pytest.mark.slow
 @pytest.mark.parametrize("replicas", on_a_push([1, 2], lambda replicas: replicas == 2))
 @pytest.mark.parametrize("seed", on_a_push(range(4), lambda seed: seed == 0))
-def test_in_a_storm_every_run_ends_and_nothing_doubles(replicas: int, seed: int) -> None:
+def test_in_a_storm_of_faults_every_run_ends_and_nothing_is_done_twice(replicas: int, seed: int) -> None:
     assert play(storm(seed), replicas).laws.broken == []
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("seconds", [20.0, 600.0], ids=["while it runs", "after its end"])
-def test_a_run_that_was_deleted_while_its_watch_was_listing_anew_is_forgotten(replicas: int, seconds: float) -> None:
+def test_a_run_that_was_deleted_while_its_watch_listed_again_is_forgotten(replicas: int, seconds: float) -> None:
     with simulated(replicas=replicas) as world:
         world.apply(ONE_CASE)
         world.passes(seconds)
@@ -94,7 +94,7 @@ def test_a_run_that_was_deleted_while_its_watch_was_listing_anew_is_forgotten(re
             assert not {what: count for what, count in held(operator).items() if count}
 
 
-def test_a_run_that_is_gone_is_not_written_to_again_and_again() -> None:
+def test_a_deleted_run_is_not_written_to_repeatedly() -> None:
     with simulated() as world:
         world.apply(ONE_CASE)
         world.passes(20)
@@ -106,7 +106,7 @@ def test_a_run_that_is_gone_is_not_written_to_again_and_again() -> None:
         assert world.laws.requests["PUT"] - before <= 1
 
 
-def test_a_run_whose_time_is_over_is_deleted_once_however_far_behind_its_watch_is() -> None:
+def test_an_expired_run_is_deleted_once_even_if_its_watch_is_far_behind() -> None:
     with simulated() as world:
         world.apply(ONE_CASE | {"runPolicy": {"ttlSecondsAfterFinished": 300}})
         world.passes(200)
@@ -117,7 +117,7 @@ def test_a_run_whose_time_is_over_is_deleted_once_however_far_behind_its_watch_i
         assert world.laws.requests["DELETE"] - before == 1
 
 
-def test_a_leader_that_stood_still_between_two_requests_does_not_send_the_second() -> None:
+def test_a_leader_that_was_paused_between_two_requests_does_not_send_the_second() -> None:
     often = chain.from_iterable([[*[""] * 12, "still"]] * 20)
     with simulated(replicas=2, faults=often) as world:
         for _ in range(10):
@@ -128,7 +128,7 @@ def test_a_leader_that_stood_still_between_two_requests_does_not_send_the_second
         assert not world.laws.unfinished()
 
 
-def test_a_key_leaves_nothing_in_the_queue_once_its_run_is_gone() -> None:
+def test_the_queue_keeps_nothing_of_a_deleted_run() -> None:
     with simulated() as world:
         world.apply(ONE_CASE | {"runPolicy": {"ttlSecondsAfterFinished": 7 * 86400}})
         world.passes(600)
@@ -139,7 +139,7 @@ def test_a_key_leaves_nothing_in_the_queue_once_its_run_is_gone() -> None:
         assert held(operator)["due"] == 0
 
 
-def test_the_queue_keeps_no_more_of_a_key_than_when_it_is_due_next() -> None:
+def test_the_queue_keeps_of_a_key_only_when_it_is_due_next() -> None:
     with simulated() as world:
         for days in (1, 7):
             world.apply(ONE_CASE | {"runPolicy": {"ttlSecondsAfterFinished": days * 86400}})
@@ -151,7 +151,7 @@ def test_the_queue_keeps_no_more_of_a_key_than_when_it_is_due_next() -> None:
         assert held(operator)["heap"] < 100
 
 
-def test_what_is_lost_is_counted_by_reason_and_by_whether_the_case_is_tried_again() -> None:
+def test_failed_attempts_are_counted_by_reason_and_by_whether_the_case_is_tried_again() -> None:
     with simulated(fates=[Fate(1.0, 5.0, "evicted")] * 2) as world:
         world.apply(ONE_CASE | {"runPolicy": {"disruptionRetries": 1}})
         world.passes(4 * 3600)

@@ -1,4 +1,4 @@
-"""What `helm test` runs: it ends well where an operator is at work, and says what is not."""
+"""`helm test` succeeds if an operator works, and otherwise names what is missing."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def settings(cluster: Cluster) -> Settings:
     )
 
 
-async def said(api: KubernetesApi, settings: Settings, *, wait_seconds: float) -> list[str]:
+async def printed(api: KubernetesApi, settings: Settings, *, wait_seconds: float) -> list[str]:
     return [line async for line in run_checks(api, settings, wait_seconds=wait_seconds)]
 
 
-async def test_an_operator_that_leads_is_at_work(
+async def test_helm_test_succeeds_if_an_operator_leads(
     cluster: Cluster, api: KubernetesApi, settings: Settings, tmp_path: Path
 ) -> None:
     process = OperatorProcess(cluster, tmp_path, lease=LEASE)
     process.start()
     try:
-        lines = await said(api, settings, wait_seconds=60)
+        lines = await printed(api, settings, wait_seconds=60)
     finally:
         process.terminate()
     assert "as this release writes them" in lines[0]
@@ -59,7 +59,7 @@ async def test_an_operator_that_leads_is_at_work(
     assert f"renews the Lease {cluster.namespace}/{LEASE}" in lines[2]
 
 
-async def test_a_lease_that_nobody_renews_is_no_leader(
+async def test_helm_test_fails_if_the_lease_is_not_renewed(
     cluster: Cluster, api: KubernetesApi, settings: Settings
 ) -> None:
     cluster.apply(
@@ -71,14 +71,14 @@ async def test_a_lease_that_nobody_renews_is_no_leader(
         }
     )
     with pytest.raises(NotAtWorkError, match=f"no replica .* the Lease {cluster.namespace}/{LEASE}.*kubectl logs"):
-        await said(api, settings, wait_seconds=0)
+        await printed(api, settings, wait_seconds=0)
 
 
-async def test_a_lease_that_is_not_there_is_no_leader(api: KubernetesApi, settings: Settings) -> None:
+async def test_helm_test_fails_without_a_lease(api: KubernetesApi, settings: Settings) -> None:
     with pytest.raises(NotAtWorkError, match="no replica renews"):
-        await said(api, settings, wait_seconds=0)
+        await printed(api, settings, wait_seconds=0)
 
 
-async def test_without_a_lease_it_says_which_setting_is_missing(api: KubernetesApi, settings: Settings) -> None:
+async def test_helm_test_names_the_missing_setting_of_the_lease(api: KubernetesApi, settings: Settings) -> None:
     with pytest.raises(NotAtWorkError, match="ACCELBENCH_LEASE is not set"):
-        await said(api, dataclasses.replace(settings, lease=None), wait_seconds=0)
+        await printed(api, dataclasses.replace(settings, lease=None), wait_seconds=0)

@@ -1,4 +1,4 @@
-"""Of several replicas one acts: the fence before every write, and the election that it asks."""
+"""Only one of several replicas writes: the fence before every write, and the election behind it."""
 
 import asyncio
 import inspect
@@ -29,14 +29,14 @@ NAMES = {"namespace": "team", "name": "chain", "uid": "uid", "version": "1", "ki
 
 
 class Recorder:
-    """Takes every request, and tells of it."""
+    """Accept and record every request."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     def __getattr__(self, method: str) -> Any:
         async def request(*_: Any, **__: Any) -> dict[str, Any]:
-            self.asked.append(method)
+            self.requests.append(method)
             return {}
 
         return request
@@ -44,21 +44,21 @@ class Recorder:
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("leads", [True, False])
-def test_whoever_does_not_lead_writes_nothing_at_all(write: str, leads: bool) -> None:
+def test_a_replica_that_does_not_lead_writes_nothing(write: str, leads: bool) -> None:
     api = Recorder()
     cluster = Cluster(api, lambda: leads)  # type: ignore[arg-type]
     parameters = inspect.signature(getattr(cluster, write)).parameters
     request = getattr(cluster, write)(*[NAMES.get(parameter, ANYTHING) for parameter in parameters])
     if leads:
         asyncio.run(request)
-        assert len(api.asked) == 1
+        assert len(api.requests) == 1
     else:
         with pytest.raises(NotLeadingError):
             asyncio.run(request)
-        assert api.asked == []
+        assert api.requests == []
 
 
-def test_every_write_of_a_cluster_is_known() -> None:
+def test_every_method_that_writes_is_listed() -> None:
     assert set(WRITES) == {
         *("put_run_status", "delete_run", "create_job", "delete_job"),
         *("create_result", "delete_result", "create_event", "create_claim_template", "preview"),
@@ -73,11 +73,11 @@ class Clock:
 
 
 class Scripted:
-    """An election whose tries at the Lease go as a test says: True, False, or an error."""
+    """Run an election whose tries at the Lease have the outcomes of a test: True, False, or an error."""
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.told: list[bool] = []
+        self.changes: list[bool] = []
         self.outcome: Any = True
         self.takes = 0.0
 
@@ -89,7 +89,7 @@ class Scripted:
 
     def election(self) -> Election:
         client = ApiClient(Configuration())
-        return Election(client, LeaseName("accelbench", "operator"), "me", self.told.append, self.clock)
+        return Election(client, LeaseName("accelbench", "operator"), "me", self.changes.append, self.clock)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     return found
 
 
-async def test_a_leader_that_stood_still_past_its_renewal_knows_it_before_it_asks_anybody(scripted: Scripted) -> None:
+async def test_a_leader_that_was_paused_past_its_renewal_stops_before_any_request(scripted: Scripted) -> None:
     election = scripted.election()
     await election.try_acquire_or_renew()
     assert election.leading()
@@ -117,31 +117,31 @@ async def test_a_renewal_counts_from_before_it_was_asked_for(scripted: Scripted)
     assert not election.leading()
 
 
-async def test_an_error_of_the_network_ends_no_election(scripted: Scripted) -> None:
+async def test_a_network_error_does_not_end_an_election(scripted: Scripted) -> None:
     election = scripted.election()
     scripted.outcome = ConnectionRefusedError("no")
     assert await election.try_acquire_or_renew() is False
     scripted.outcome = True
     assert await election.try_acquire_or_renew() is True
-    assert scripted.told == [True]
+    assert scripted.changes == [True]
 
 
-async def test_who_sees_another_holder_stops_at_once(scripted: Scripted) -> None:
+async def test_a_leader_that_sees_another_holder_stops_at_once(scripted: Scripted) -> None:
     election = scripted.election()
     await election.try_acquire_or_renew()
     scripted.outcome = False
     election.observed_record = type("Record", (), {"holder_identity": "another"})()
     await election.try_acquire_or_renew()
     assert not election.leading()
-    assert scripted.told == [True, False]
+    assert scripted.changes == [True, False]
 
 
-async def test_a_gap_that_no_try_has_seen_is_told_when_it_is_over(scripted: Scripted) -> None:
+async def test_a_gap_in_leading_between_two_renewals_is_reported_afterwards(scripted: Scripted) -> None:
     election = scripted.election()
     await election.try_acquire_or_renew()
     scripted.clock.now += RENEWAL_SECONDS + 1  # keys that came up meanwhile were left alone
     await election.try_acquire_or_renew()
-    assert scripted.told == [True, False, True]
+    assert scripted.changes == [True, False, True]
 
 
 def test_a_lease_is_never_free_while_its_holder_may_write() -> None:

@@ -1,4 +1,4 @@
-"""How far a case under way has come, as its log tells, whatever else the log holds."""
+"""The progress of a running case is read from its log, even if the log holds other lines."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -35,33 +35,33 @@ STANDING = SpeedupEstimate(variant="jax/jit", speedup="2.04", lower="2.01", uppe
 ROUND = RoundFinished(round=1, comparisons=(STANDING, SpeedupEstimate(variant="jax/op-by-op", invalid=("parity",))))
 
 
-def test_events_bring_a_case_forward() -> None:
+def test_events_advance_the_progress_of_a_case() -> None:
     begun = LiveCase(NAMESPACE, "chain", "size-64")
     launched = advance(advance(begun, STARTED, VARIANTS), PhaseReached(phase="compile"), VARIANTS)
     assert (launched.round, launched.variant, launched.phase) == (0, "jax/jit", "compile")
     over = advance(launched, LaunchFinished(variant="jax/jit", round=1, wall_seconds="3"), VARIANTS)
     assert (over.variant, over.phase) == ("", "")
-    told = advance(over, ROUND, VARIANTS)
-    assert (told.round, told.comparisons) == (1, ROUND.comparisons)
-    assert advance(told, STARTED, VARIANTS).comparisons == told.comparisons
+    updated = advance(over, ROUND, VARIANTS)
+    assert (updated.round, updated.comparisons) == (1, ROUND.comparisons)
+    assert advance(updated, STARTED, VARIANTS).comparisons == updated.comparisons
 
 
-def test_a_program_that_logs_other_names_makes_no_series_of_them() -> None:
+def test_unknown_variants_in_a_log_become_no_series() -> None:
     begun = LiveCase(NAMESPACE, "chain", "size-64")
     launched = advance(begun, LaunchStarted(variant="forged-1", round=1, position=1, of=2), {"jax/jit"})
     assert launched.variant == ""
     forged = [SpeedupEstimate(variant=f"forged-{number}", speedup="2", lower="1", upper="3") for number in range(48)]
-    told = advance(launched, RoundFinished(round=1, comparisons=(*forged, STANDING)), {"jax/jit"})
-    assert told.comparisons == (STANDING,)
+    updated = advance(launched, RoundFinished(round=1, comparisons=(*forged, STANDING)), {"jax/jit"})
+    assert updated.comparisons == (STANDING,)
 
 
 def case_of(pod: ObservedPod) -> RunningCase | None:
-    """As the reconciler finds it."""
+    """Return the case as the reconciler does."""
     return RunningCase(PLAN, ATTEMPT.case) if pod.owner == UID else None
 
 
-async def test_a_pod_that_prints_a_lot_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there at once is read a part at a time."""
+async def test_a_pod_that_prints_a_lot_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long log is read in parts."""
     lines = 20 * live.LINES_PER_TURN
     turns: list[int] = []
 
@@ -84,11 +84,11 @@ async def test_a_pod_that_prints_a_lot_holds_up_nobody(monkeypatch: pytest.Monke
 
 
 class Logs:
-    """An API server that serves the log of any pod, as it grows."""
+    """Serve the log of any pod as it grows, like an API server."""
 
     def __init__(self) -> None:
         self.parts: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
         self.port = free_port()
 
     async def __aenter__(self) -> Self:
@@ -103,7 +103,7 @@ class Logs:
         await self._runner.cleanup()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append((request.match_info["name"], dict(request.query)))
+        self.requests.append((request.match_info["name"], dict(request.query)))
         response = web.StreamResponse()
         await response.prepare(request)
         while (part := await self.parts.get()) is not None:
@@ -129,7 +129,7 @@ async def api(logs: Logs) -> AsyncIterator[KubernetesApi]:
         yield client
 
 
-async def test_the_log_of_a_case_under_way_is_followed_until_it_ends(
+async def test_the_log_of_a_running_case_is_followed_until_it_ends(
     logs: Logs, api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
@@ -145,7 +145,7 @@ async def test_the_log_of_a_case_under_way_is_followed_until_it_ends(
     logs.parts.put_nowait(b"x" * 100_000 + b"\n" + line[:20])
     logs.parts.put_nowait(line[20:])
     await until(lambda: cases.progress[0].round == 1)
-    [(name, query)] = logs.asked
+    [(name, query)] = logs.requests
     assert (name, query["follow"]) == (pods[0].key.name, "true")
     pods[:] = [ended(ATTEMPT)]
     await until(lambda: not cases.progress)
@@ -161,19 +161,19 @@ async def test_a_log_that_is_followed_again_is_not_read_again(
     cases = LiveCases(api, lambda: pods, case_of, lambda: True)
     work = asyncio.create_task(cases.run())
     logs.parts.put_nowait(None)
-    await until(lambda: len(logs.asked) > 1)
+    await until(lambda: len(logs.requests) > 1)
     logs.parts.put_nowait(f"{encode_event(ROUND)}\n".encode())
     await until(lambda: cases.progress and cases.progress[0].round == 1)
     logs.parts.put_nowait(None)
-    await until(lambda: len(logs.asked) > 2)
+    await until(lambda: len(logs.requests) > 2)
     logs.parts.put_nowait(f"{encode_event(STARTED)}\n".encode())
     await until(lambda: cases.progress[0].variant == "jax/jit")
     assert cases.progress[0].round == 1
-    assert [query.get("sinceSeconds") for _, query in logs.asked] == [None, None, "2"]
+    assert [query.get("sinceSeconds") for _, query in logs.requests] == [None, None, "2"]
     work.cancel()
 
 
-async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
+async def test_a_log_that_cannot_be_followed_is_reported_and_delays_no_other(
     logs: Logs, api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
@@ -191,7 +191,7 @@ async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
     work.cancel()
 
 
-async def test_cases_that_are_short_not_ours_or_too_many_are_not_followed(logs: Logs, api: KubernetesApi) -> None:
+async def test_short_foreign_or_too_many_cases_are_not_followed(logs: Logs, api: KubernetesApi) -> None:
     long_ago, lately = api.clock() - 2 * MINIMUM_AGE, api.clock() - MINIMUM_AGE + timedelta(seconds=5)
     others = replace(running(ATTEMPT, since=long_ago), owner="x", key=running(ATTEMPT).key._replace(uid="x"))
     none = LiveCases(api, lambda: [make_pod(ATTEMPT), running(ATTEMPT, since=lately), others], case_of, lambda: True)

@@ -1,4 +1,4 @@
-"""The operator's process against a real API server, Job controller and garbage collector; only the node is played."""
+"""The operator's process against a real API server, Job controller and garbage collector, and a simulated node."""
 
 import json
 import urllib.error
@@ -26,7 +26,7 @@ from tiers import on_a_push
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
-def test_it_is_healthy_serves_metrics_and_ends_when_it_is_told_to(operator: OperatorProcess) -> None:
+def test_the_operator_is_healthy_serves_metrics_and_exits_cleanly_on_a_signal(operator: OperatorProcess) -> None:
     def answers(port: int, path: str) -> bytes:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
@@ -41,7 +41,7 @@ def test_it_is_healthy_serves_metrics_and_ends_when_it_is_told_to(operator: Oper
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis", "/apis/accelbench.dev/v1alpha1"])
-def test_it_ends_without_a_traceback_in_the_middle_of_the_first_answers(
+def test_the_operator_exits_without_a_traceback_while_its_first_answer_is_incomplete(
     cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path, path: str
 ) -> None:
     asked = Rule(f"get {path}", 1, "half")
@@ -55,7 +55,7 @@ def test_it_ends_without_a_traceback_in_the_middle_of_the_first_answers(
     assert (code, "Traceback" in operator.log()) == (0, False), operator.log()
 
 
-def test_it_ends_at_once_where_the_first_list_does_not_come(
+def test_the_operator_exits_at_once_although_its_first_list_was_never_answered(
     cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path
 ) -> None:
     asked = Rule("list pods", 1, "hang")
@@ -84,8 +84,8 @@ def test_an_idle_operator_takes_less_than_120_megabytes(
     assert resident < 120 * 1024, f"{resident} KiB"
 
 
-def test_a_namespace_that_is_gone_holds_up_no_other(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> None:
-    """So is its Role, so every list there is refused."""
+def test_a_deleted_namespace_does_not_delay_the_others(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> None:
+    """Its Role is deleted too, so every list there is refused."""
     served = f"{cluster.namespace},gone"
     operator = OperatorProcess(cluster, tmp_path, environment={"ACCELBENCH_NAMESPACES": served})
     operator.start()
@@ -102,7 +102,7 @@ def test_a_namespace_that_is_gone_holds_up_no_other(cluster: Cluster, kubelet: F
     assert (code, "Traceback" in operator.log()) == (0, False), operator.log()
 
 
-def test_an_operator_that_may_not_use_its_lease_is_not_ready_and_says_why(
+def test_an_operator_that_may_not_use_its_lease_is_not_ready_and_gives_the_reason(
     cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path
 ) -> None:
     operator = OperatorProcess(cluster, tmp_path, environment={"ACCELBENCH_LEASE": "kube-system/operator"})
@@ -123,7 +123,7 @@ def test_an_operator_that_may_not_use_its_lease_is_not_ready_and_says_why(
         operator.terminate()
 
 
-def test_an_operator_outlives_the_deletion_of_its_crds_and_goes_on_once_they_are_back(
+def test_an_operator_survives_the_deletion_of_its_crds_and_continues_when_they_are_back(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     wait_until(lambda: operator.is_ready, what="the operator to be ready")
@@ -175,7 +175,7 @@ def is_acknowledged(cluster: Cluster) -> bool:
     return bool(run["status"]["observedGeneration"] == run["metadata"]["generation"])
 
 
-def test_an_applied_run_becomes_a_job_and_its_log_a_stored_result(
+def test_an_applied_run_becomes_a_job_and_the_log_of_its_pod_a_stored_result(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster)
@@ -202,7 +202,7 @@ def test_an_applied_run_becomes_a_job_and_its_log_a_stored_result(
     assert reasons == ["Succeeded"]
 
 
-def test_the_log_of_a_variant_that_raised_can_be_read_until_its_time_is_over(
+def test_the_log_of_a_variant_that_raised_can_be_read_until_its_job_expires(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster)
@@ -222,7 +222,7 @@ def test_the_log_of_a_variant_that_raised_can_be_read_until_its_time_is_over(
     wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
 
 
-def test_a_job_that_its_time_to_live_deletes_while_no_operator_works_is_no_fault_of_its_case(
+def test_a_case_does_not_fail_if_its_job_expires_while_no_operator_runs(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster)
@@ -240,12 +240,12 @@ def test_a_job_that_its_time_to_live_deletes_while_no_operator_works_is_no_fault
     succeed(kubelet, next_pod(kubelet, cluster))
     wait_for(cluster, operator, "Finished", "Succeeded")
     assert_one_result_for_each(cluster, 1)
-    [told] = [event["message"] for event in cluster.get("events")["items"] if event["reason"] == "JobDeleted"]
-    assert f"Job {job['metadata']['name']} was deleted before its result was stored, not by this operator" in told
-    assert "The case itself did not fail" in told
+    [message] = [event["message"] for event in cluster.get("events")["items"] if event["reason"] == "JobDeleted"]
+    assert f"Job {job['metadata']['name']} was deleted before its result was stored, not by this operator" in message
+    assert "The case itself did not fail" in message
 
 
-def test_a_sidecar_that_runs_on_holds_up_neither_the_result_nor_the_next_case(
+def test_a_sidecar_that_keeps_running_delays_neither_the_result_nor_the_next_case(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster, sizes=(64, 128))
@@ -331,7 +331,7 @@ def test_a_suspended_run_discards_its_job_and_starts_the_case_again_when_resumed
     assert_one_result_for_each(cluster, 1)
 
 
-def test_a_cancelled_run_finishes_and_keeps_the_results_that_it_has(
+def test_a_cancelled_run_finishes_and_keeps_its_results(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster, sizes=(64, 128))
@@ -366,7 +366,7 @@ def test_a_container_killed_for_memory_names_the_variant_and_keeps_the_rounds_be
     assert variants["pytorch/eager"]["seconds"]["medianSeconds"] == "0.1"
 
 
-def test_what_was_expected_stands_in_the_result_with_its_numbers(
+def test_the_result_holds_each_expectation_with_its_numbers(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster, expectations=[{"metric": "speedup", "variant": "jax/jit", "atLeast": "3"}])
@@ -379,7 +379,7 @@ def test_what_was_expected_stands_in_the_result_with_its_numbers(
 
 
 @pytest.mark.parametrize(("policy", "left"), [("Retain", 1), ("Delete", 0)])
-def test_a_result_outlives_its_run_where_the_run_says_so(
+def test_a_result_outlives_its_run_if_the_run_asks_for_it(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, policy: str, left: int
 ) -> None:
     apply(cluster, resultRetentionPolicy=policy)
@@ -390,20 +390,20 @@ def test_a_result_outlives_its_run_where_the_run_says_so(
     assert not cluster.get("bmr")["items"]
 
 
-def test_a_run_that_names_a_queue_where_there_is_no_kueue_says_so_until_its_deadline(
+def test_a_run_in_a_queue_on_a_cluster_without_kueue_reports_that_until_its_deadline(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster, queue="benchmarks", startDeadlineSeconds=8)
-    said = "waits in queue benchmarks, and this cluster has no Kueue to admit it: install Kueue, or apply the run"
-    wait_until(lambda: said in condition(cluster, "Finished").get("message", ""), what="the reason")
+    expected = "waits in queue benchmarks, and this cluster has no Kueue to admit it: install Kueue, or apply the run"
+    wait_until(lambda: expected in condition(cluster, "Finished").get("message", ""), what="the reason")
     wait_for(cluster, operator, "Finished", "StartDeadlineExceeded")
-    assert said in condition(cluster, "Succeeded")["message"]
+    assert expected in condition(cluster, "Succeeded")["message"]
     wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
 
 
 @pytest.fixture
 def replicas(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> Iterator[tuple[OperatorProcess, ...]]:
-    """The one that leads, and one that follows."""
+    """Return the leader and its follower."""
     both = tuple(OperatorProcess(cluster, tmp_path / name, lease="operator") for name in ("one", "other"))
     try:
         for each in both:
@@ -418,7 +418,7 @@ def replicas(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> Iterator
         assert "Traceback" not in each.log(), each.log()
 
 
-def test_the_follower_goes_on_where_a_leader_was_killed(
+def test_the_follower_takes_over_when_the_leader_is_killed(
     cluster: Cluster, kubelet: FakeKubelet, replicas: tuple[OperatorProcess, ...]
 ) -> None:
     leader, follower = replicas
@@ -433,7 +433,7 @@ def test_the_follower_goes_on_where_a_leader_was_killed(
     assert_one_result_for_each(cluster, 2)
 
 
-def test_a_leader_that_ends_leaves_its_lease_to_the_next_at_once(
+def test_a_leader_that_exits_releases_its_lease_at_once(
     cluster: Cluster, replicas: tuple[OperatorProcess, ...]
 ) -> None:
     def holder() -> str:
@@ -447,7 +447,7 @@ def test_a_leader_that_ends_leaves_its_lease_to_the_next_at_once(
     leader.start()
 
 
-def test_a_leader_that_stood_still_writes_nothing_when_it_goes_on(
+def test_a_leader_that_was_paused_writes_nothing_when_it_resumes(
     cluster: Cluster, kubelet: FakeKubelet, replicas: tuple[OperatorProcess, ...]
 ) -> None:
     leader, follower = replicas

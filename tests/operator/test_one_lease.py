@@ -1,4 +1,4 @@
-"""Replicas that want one Lease of a real API server: one has it, and the others say so in a line."""
+"""One of several replicas gets the Lease of a real API server, and the others log that in one line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def one_line_for_the_second(caplog: pytest.LogCaptureFixture) -> bool:
     return [(entry.levelname, entry.exc_info) for entry in lines] == [("INFO", None)]
 
 
-async def test_of_two_that_make_the_lease_one_does(
+async def test_only_one_of_two_replicas_creates_the_lease(
     cluster: Cluster, lock: Callable[[str], Lock], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -54,7 +54,7 @@ async def test_of_two_that_make_the_lease_one_does(
     assert kept.holder_identity == "first"
 
 
-async def test_of_two_that_take_a_free_lease_one_does(
+async def test_only_one_of_two_replicas_acquires_a_free_lease(
     cluster: Cluster, lock: Callable[[str], Lock], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -69,7 +69,7 @@ async def test_of_two_that_take_a_free_lease_one_does(
     assert kept.holder_identity == "first"
 
 
-async def test_a_lease_that_may_not_be_written_says_why(
+async def test_a_lease_that_may_not_be_written_is_reported_with_the_reason(
     lock: Callable[[str], Lock], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert not await lock("first").create(LEASE, "nowhere", record("first"))

@@ -24,7 +24,7 @@ def test_the_operator_may_do_this_and_nothing_else() -> None:
     assert [f"{name}: {' '.join(sorted(may))}" for name, may in sorted(verbs.items())] == ALLOWED.strip().splitlines()
 
 
-def test_beside_itself_it_may_hold_a_lease_and_delete_none() -> None:
+def test_in_its_own_namespace_the_operator_may_hold_a_lease_but_not_delete_one() -> None:
     assert LEASE.to_manifest() == {
         "apiGroups": ["coordination.k8s.io"],
         "resources": ["leases"],
@@ -32,7 +32,7 @@ def test_beside_itself_it_may_hold_a_lease_and_delete_none() -> None:
     }
 
 
-def test_no_rule_is_a_wildcard_and_each_says_who_needs_it() -> None:
+def test_no_rule_is_a_wildcard_and_each_gives_its_reason() -> None:
     for rule in RULES:
         assert "*" not in {rule.group, rule.resource, *rule.verbs}
         assert rule.reason

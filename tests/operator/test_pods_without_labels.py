@@ -1,4 +1,4 @@
-"""Whoever may patch pods can take the labels off a run's pod: the watch calls it deleted, and it still runs."""
+"""A user can remove the labels of a run's pod: the watch then reports it as deleted although it still runs."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def world() -> World:
 
 
 def take_labels_off(world: World) -> Manifest:
-    """The pod has no label of ours, and the watch says that it is gone."""
+    """Remove all labels of ours from the pod, and let the watch report it as deleted."""
     pod: Manifest = world.cluster.pods[ATTEMPT.job]
     pod["metadata"]["labels"] = {}
     world.store.remove("Pod", (NAMESPACE, pod["metadata"]["name"]))
@@ -47,7 +47,7 @@ def act(world: World, decision: Any) -> None:
         world.do(action)
 
 
-def test_the_case_goes_on_and_its_pod_is_read_now_and_then(world: World) -> None:
+def test_the_case_continues_and_its_pod_is_read_at_intervals(world: World) -> None:
     take_labels_off(world)
     first = decided(world)
     assert [type(action) for action in first.actions] == [ReadPods]
@@ -69,7 +69,7 @@ def test_its_result_is_taken_when_it_has_ended(world: World) -> None:
     assert len(world.cluster.results) == 1
 
 
-def test_a_pod_that_is_gone_indeed_is_forgotten_after_one_read(world: World) -> None:
+def test_a_pod_that_was_really_deleted_is_forgotten_after_one_read(world: World) -> None:
     take_labels_off(world)
     del world.cluster.pods[ATTEMPT.job]
     act(world, decided(world))
@@ -110,7 +110,7 @@ def test_a_pod_that_lost_the_label_of_the_job_controller_alone_is_found_by_its_n
     assert world.failures() == ["NodeLost"]  # and not that there is no pod
 
 
-def test_pods_that_somebody_makes_in_masses_are_not_all_remembered(world: World) -> None:
+def test_the_number_of_remembered_pods_is_bounded(world: World) -> None:
     pod = world.cluster.pods[ATTEMPT.job]
     for number in range(50):
         metadata = pod["metadata"] | {"name": f"copy-{number}", "uid": f"copy-{number}"}
@@ -124,7 +124,7 @@ def test_pods_that_somebody_makes_in_masses_are_not_all_remembered(world: World)
 
 
 def strip_first_pod(world: WholeWorld, then: Any = None) -> list[str]:
-    """Take the label that the watch selects by off the first pod that runs."""
+    """Remove the label that the watch selects by from the first pod that runs."""
     stripped: list[str] = []
 
     def strip(_: str, version: Any, __: Any) -> None:
@@ -156,7 +156,7 @@ def test_a_run_whose_pod_lost_its_labels_is_measured_once() -> None:
 
 
 def orphan(world: WholeWorld) -> None:
-    """Somebody deletes the Job, and leaves its pod."""
+    """Delete the Job and orphan its pod."""
     ((job, version),) = [(id_, version) for id_, version in world.server.objects.items() if id_.plural == "jobs"]
     ((pod, owned),) = [(id_, version) for id_, version in world.server.objects.items() if id_.plural == "pods"]
     world.server.change(pod, owned.uid, lambda body: body["metadata"].update(ownerReferences=[]))

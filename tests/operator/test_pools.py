@@ -1,4 +1,4 @@
-"""Each ready profile on nodes as the clouds' pools have them, by the real scheduler."""
+"""The real scheduler places each ready profile on nodes like those of the clouds' pools."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,7 +62,7 @@ def nodes(control_plane: Cluster) -> Iterator[PoolNodes]:
 
 
 class Scheduler:
-    """What the real one says of pods as the operator asks for them."""
+    """Ask the real scheduler about pods like those of the operator."""
 
     def __init__(self, cluster: Cluster, nodes: PoolNodes) -> None:
         self._cluster = cluster
@@ -70,7 +70,7 @@ class Scheduler:
         self._core = client.CoreV1Api(cluster.client())
 
     def start(self, profile: Profile, name: str, **selector: str) -> None:
-        """The pod of a case on that profile."""
+        """Create the pod of a case with that profile."""
         template = {"spec": {"tolerations": [OURS | {"operator": "Exists"}], "nodeSelector": selector}}
         variants = [{"use": "jax/jit"}, {"use": "jax/op-by-op"}]
         plan = make_plan(
@@ -89,11 +89,11 @@ class Scheduler:
         self._core.create_namespaced_pod(self._cluster.namespace, pod)
 
     def decided(self) -> dict[str, Any]:
-        """Every pod by name, once each has a node or words why it has none."""
+        """Return every pod by name, when each has a node or the reason that it has none."""
         self._nodes.beat()
 
         def all_are() -> bool:
-            return all(self._said(pod) for pod in self._pods().values())
+            return all(self._is_decided(pod) for pod in self._pods().values())
 
         wait_until(all_are, what="the scheduler to have looked at every pod")
         return self._pods()
@@ -109,10 +109,12 @@ class Scheduler:
         found: str | None = pod["spec"].get("nodeName")
         return found
 
-    def _said(self, pod: Any) -> bool:
+    def _is_decided(self, pod: Any) -> bool:
         conditions = {each["type"]: each for each in pod["status"].get("conditions", ())}
-        said = conditions.get("PodScheduled", {})
-        return bool(self.node_of(pod)) or (said.get("reason") == "Unschedulable" and "waiting" not in said["message"])
+        scheduled = conditions.get("PodScheduled", {})
+        return bool(self.node_of(pod)) or (
+            scheduled.get("reason") == "Unschedulable" and "waiting" not in scheduled["message"]
+        )
 
     def _pods(self) -> dict[str, Any]:
         found = self._core.list_namespaced_pod(self._cluster.namespace)
@@ -130,7 +132,7 @@ def scheduler(cluster: Cluster, nodes: PoolNodes) -> Iterator[Scheduler]:
 
 
 def read(cluster: Cluster) -> dict[str, Node]:
-    """The nodes as `accelbench profiles` reads them, less the taint that keeps other tests' pods away."""
+    """Return the nodes as `accelbench profiles` reads them, without the taint that keeps other tests' pods away."""
     manifests = [each for each in cluster.get("nodes")["items"] if each["metadata"]["name"] in POOLS]
     for each in manifests:
         each["spec"]["taints"] = [taint for taint in each["spec"]["taints"] if taint["key"] != OURS["key"]]
@@ -150,7 +152,7 @@ def kind_of(name: str) -> tuple[str, str | None, str | None]:
 
 
 @pytest.mark.parametrize("name", one_of_each(sorted(load_presets()), kind_of))
-def test_a_ready_profile_lands_where_it_should_and_nowhere_else(
+def test_pods_of_a_ready_profile_are_scheduled_to_its_pools_only(
     cluster: Cluster, scheduler: Scheduler, name: str
 ) -> None:
     profile = load_presets()[name]
@@ -160,12 +162,12 @@ def test_a_ready_profile_lands_where_it_should_and_nowhere_else(
     pods = scheduler.decided()
 
     assert {pool for pool, pod in pods.items() if scheduler.node_of(pod)} == GOES_TO[name]
-    if name != "dra-nvidia-mig":  # which devices a class holds is said in CEL, which only the scheduler reads
+    if name != "dra-nvidia-mig":  # which devices a class holds is scheduled in CEL, which only the scheduler reads
         assert {pool for pool, node in found.items() if fits(profile, node)} == GOES_TO[name]
 
 
 @pytest.mark.parametrize(
-    ("name", "pool", "told", "remedy"),
+    ("name", "pool", "reason", "remedy"),
     [
         ("gke-nvidia-h100", "gke-l4", "affinity/selector", "cloud.google.com/gke-accelerator=nvidia-h100-80gb"),
         ("gke-v5e-2x4", "v5e-2x4-two-hosts", "Insufficient google.com/tpu", "asks for 8 google.com/tpu"),
@@ -175,8 +177,8 @@ def test_a_ready_profile_lands_where_it_should_and_nowhere_else(
         ("dra-nvidia", "plain", "cannot allocate all claims", "claims a device of DeviceClass gpu.nvidia.com"),
     ],
 )
-def test_where_no_node_takes_it_the_message_says_why_and_what_to_do(
-    scheduler: Scheduler, name: str, pool: str, told: str, remedy: str
+def test_the_message_of_an_unschedulable_pod_gives_the_reason_and_the_remedy(
+    scheduler: Scheduler, name: str, pool: str, reason: str, remedy: str
 ) -> None:
     profile = load_presets()[name]
     scheduler.start(profile, "pod", **{"kubernetes.io/hostname": pool})
@@ -184,11 +186,11 @@ def test_where_no_node_takes_it_the_message_says_why_and_what_to_do(
 
     plan = make_plan()
     message = explain_pending(make_job(plan, make_attempt(plan)), observe_pod(pod), profile)
-    assert told in message
+    assert reason in message
     assert remedy in message
 
 
-def test_what_is_taken_is_seen_as_the_scheduler_sees_it(cluster: Cluster, scheduler: Scheduler) -> None:
+def test_resources_in_use_are_counted_as_the_scheduler_counts_them(cluster: Cluster, scheduler: Scheduler) -> None:
     profile = load_presets()["nvidia-mig-1g-10gb"]
     for name in ("one", "two", "three"):
         scheduler.start(profile, name)
@@ -202,9 +204,7 @@ def test_what_is_taken_is_seen_as_the_scheduler_sees_it(cluster: Cluster, schedu
     assert fits(profile, node)
 
 
-def test_a_node_that_a_case_has_to_itself_is_seen_as_the_scheduler_sees_it(
-    cluster: Cluster, scheduler: Scheduler
-) -> None:
+def test_an_exclusive_case_occupies_its_node_as_the_scheduler_sees_it(cluster: Cluster, scheduler: Scheduler) -> None:
     here = {"kubernetes.io/hostname": "plain"}
     scheduler.start(load_presets()["cpu"], "one", **here)
     (pod,) = scheduler.decided().values()
@@ -235,7 +235,7 @@ def operator(control_plane: Cluster, cluster: Cluster, tmp_path: Path) -> Iterat
 
 
 def run_on(cluster: Cluster, profile: str, **template: Any) -> None:
-    """A run of that name on the profile."""
+    """Apply a run with that name and profile."""
     spec = {
         "workload": {"name": "matmul-chain", "parameters": {"size": 64}},
         "variants": [{"use": "jax/jit"}, {"use": "jax/op-by-op"}],
@@ -258,7 +258,7 @@ def wait_for_words(cluster: Cluster, operator: OperatorProcess, run: str, condit
         raise AssertionError(f"{message()}\n{operator.log()}") from error
 
 
-def test_a_runs_conditions_say_why_it_cannot_be_placed(
+def test_the_conditions_of_a_run_give_the_reason_that_it_cannot_be_placed(
     cluster: Cluster, nodes: PoolNodes, operator: OperatorProcess
 ) -> None:
     nodes.beat()
@@ -289,7 +289,7 @@ def test_a_run_claims_its_device_and_leaves_nothing_behind(
     )
 
 
-def test_a_claim_goes_with_its_pod(cluster: Cluster, scheduler: Scheduler) -> None:
+def test_a_claim_is_deleted_with_its_pod(cluster: Cluster, scheduler: Scheduler) -> None:
     scheduler.start(load_presets()["dra-nvidia"], "pod")
     (pod,) = scheduler.decided().values()
     assert scheduler.node_of(pod) == "dra"

@@ -29,7 +29,7 @@ def test_an_administrator_adds_profiles_and_replaces_presets(tmp_path: Path) -> 
     assert profiles.get("cpu").cpu == 16
 
 
-def test_an_unknown_profile_is_told_the_nearest_one() -> None:
+def test_an_unknown_profile_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(UnknownProfileError, match='unknown profile "nvidea"; did you mean nvidia'):
         Profiles().get("nvidea")
 
@@ -39,7 +39,7 @@ def tpu(accelerator: str, topology: str, resource: str = "resource: google.com/t
     return f"a: {{platform: tpu, {resource}nodeSelector: {{{labels}}}}}"
 
 
-def test_a_ready_profile_is_taken_up_with_what_is_different() -> None:
+def test_an_administrator_can_adapt_a_ready_profile_by_its_differences() -> None:
     (h100,) = parse_profiles("h100: {preset: gke-nvidia-h100, namespaces: [ml], pricePerHour: 11.06 USD}", "p.yaml")
     preset = load_presets()["gke-nvidia-h100"]
 
@@ -82,7 +82,7 @@ def test_a_tpu_slice_has_as_many_chips_as_its_topology(topology: str, accelerato
         (tpu("tpu-v6e-slice", "2x2", resource=""), "add resource: google.com/tpu"),
     ],
 )
-def test_profiles_that_cannot_be_read_say_where_and_why(text: str, message: str) -> None:
+def test_unreadable_profiles_are_refused_with_the_place_and_the_reason(text: str, message: str) -> None:
     with pytest.raises(InvalidProfilesError) as raised:
         parse_profiles(text, "p.yaml")
 

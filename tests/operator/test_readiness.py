@@ -1,4 +1,4 @@
-"""What a kubelet is told: alive is who works, ready is who has heard of everything and finds CRDs of its release."""
+"""Probes: an operator is alive if it works, and ready if it has listed everything and its CRDs are recent."""
 
 import copy
 import json
@@ -31,15 +31,17 @@ def answer(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, Any]:
 @pytest.mark.parametrize(
     ("readings", "status"), [({"lag": (0.1234, 30.0)}, 200), ({"lag": (0.1234, 30.0), "work": (700.0, 600.0)}, 503)]
 )
-async def test_alive_is_who_is_not_late(readings: Readings, status: int) -> None:
+async def test_the_operator_is_alive_unless_its_event_loop_or_its_work_hangs(readings: Readings, status: int) -> None:
     port = free_port()
     async with serve_probes(lambda: readings, tuple, port):
-        code, told = await to_thread(answer, port, "/healthz")
-    assert (code, told["lag"]) == (status, 0.123)
+        code, body = await to_thread(answer, port, "/healthz")
+    assert (code, body["lag"]) == (status, 0.123)
 
 
 @pytest.mark.parametrize(("problems", "status"), [((), 200), (("not listed yet: jobs",), 503)])
-async def test_ready_is_who_misses_nothing_and_says_what_it_misses(problems: tuple[str, ...], status: int) -> None:
+async def test_the_operator_is_ready_if_nothing_is_missing_and_otherwise_lists_what_is(
+    problems: tuple[str, ...], status: int
+) -> None:
     port = free_port()
     async with serve_probes(dict, lambda: problems, port):
         assert await to_thread(answer, port, "/readyz") == (status, {"ready": not problems, "problems": list(problems)})
@@ -55,7 +57,7 @@ def has_ipv6() -> bool:
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
-async def test_a_kubelet_and_prometheus_are_answered_over_ipv4_and_over_ipv6() -> None:
+async def test_probes_and_scrapes_are_answered_over_ipv4_and_ipv6() -> None:
     health, metrics = free_port(), free_port()
     async with serve_probes(dict, tuple, health), serve_metrics(Exposition(), snapshot, metrics):
         for host in ("127.0.0.1", "[::1]"):
@@ -65,7 +67,7 @@ async def test_a_kubelet_and_prometheus_are_answered_over_ipv4_and_over_ipv6() -
 
 
 class Served:
-    """An API server whose CRDs are those of this release, changed as a test says."""
+    """Serve the CRDs of this release like an API server, with the changes of a test."""
 
     def __init__(self, change: Any = None) -> None:
         self.schemas = {}
@@ -96,7 +98,7 @@ async def test_a_newer_crd_lacks_nothing() -> None:
     assert await skew.find_skew(newer) == ""  # type: ignore[arg-type]
 
 
-async def test_a_field_that_the_server_would_drop_is_named_with_what_to_do() -> None:
+async def test_a_field_that_the_server_would_drop_is_named_with_the_remedy() -> None:
     older = Served(lambda schemas: status_of(schemas)["attempts"]["items"]["properties"].pop("notBefore"))
     assert await skew.find_skew(older) == (  # type: ignore[arg-type]
         "the cluster's CRDs are from another release and lack BenchmarkRun.status.attempts[].notBefore: "
@@ -114,13 +116,13 @@ async def test_a_value_that_the_server_would_refuse_is_named() -> None:
 
 
 @pytest.mark.parametrize("check", [skew.find_skew, skew.find_missing_kinds])
-async def test_one_crd_that_is_not_there_is_named_with_what_to_do(check: Any) -> None:
+async def test_one_missing_crd_is_named_with_the_remedy(check: Any) -> None:
     without_results = Served(lambda schemas: schemas.pop("dev.accelbench.v1alpha1.BenchmarkResult"))
     assert await check(Served()) == ""
     assert "CRDs of BenchmarkResult are not installed: apply those of this release" in await check(without_results)
 
 
-async def test_crds_that_are_not_there_are_named_with_what_to_do() -> None:
+async def test_missing_crds_are_named_with_the_remedy() -> None:
     class Bare:
         async def get(self, path: str) -> Any:
             raise NotFoundError(404, path)
@@ -137,7 +139,7 @@ async def test_metadata_that_is_served_by_reference_lacks_nothing(reference: Any
     assert await skew.find_skew(Served(change)) == ""  # type: ignore[arg-type]
 
 
-def test_an_operator_whose_crds_are_deleted_is_not_ready_until_they_are_back_and_then_goes_on() -> None:
+def test_an_operator_whose_crds_are_deleted_is_not_ready_until_they_are_back() -> None:
     with simulated() as world:
         world.passes(60.0)
         [operator] = world.operators()

@@ -25,10 +25,10 @@ from operator_world.reconciling import KEY, new_cluster, reconciler
 
 
 class Log:
-    """As large as it may be."""
+    """Represent a log of the maximal size."""
 
 
-def test_a_run_that_changed_while_it_was_decided_on_is_looked_at_again_before_anything_is_done() -> None:
+def test_a_run_that_changes_during_its_decision_is_decided_again_before_any_action() -> None:
     cluster = new_cluster()
     read = cluster.get_run
 
@@ -44,7 +44,7 @@ def test_a_run_that_changed_while_it_was_decided_on_is_looked_at_again_before_an
     assert "status" not in cluster.run
 
 
-def test_one_cases_trouble_does_not_hold_up_the_others_and_is_not_forgotten() -> None:
+def test_a_failure_of_one_case_does_not_delay_the_others_and_is_tried_again() -> None:
     cluster = new_cluster(parallelism=2)
     create = cluster.create_job
     refused: list[str] = []
@@ -62,7 +62,7 @@ def test_one_cases_trouble_does_not_hold_up_the_others_and_is_not_forgotten() ->
     assert len(cluster.created) == 1
 
 
-def test_a_job_that_may_not_be_deleted_is_tried_again_and_its_run_says_so_once() -> None:
+def test_a_refused_deletion_of_a_job_is_tried_again_and_is_one_event() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
     asyncio.run(operator.reconcile(KEY))
@@ -78,17 +78,17 @@ def test_a_job_that_may_not_be_deleted_is_tried_again_and_its_run_says_so_once()
     for _ in range(3):
         with pytest.raises(ForbiddenError):
             asyncio.run(operator.reconcile(KEY))
-    said = [event["message"] for event in cluster.events.values() if event["reason"] == "DeletionRefused"]
-    assert len(said) == 1
-    assert "Jobs are kept for audit" in said[0]
+    refusals = [event["message"] for event in cluster.events.values() if event["reason"] == "DeletionRefused"]
+    assert len(refusals) == 1
+    assert "Jobs are kept for audit" in refusals[0]
 
     cluster.delete_job = allowed  # type: ignore[method-assign]
     asyncio.run(operator.reconcile(KEY))
     assert cluster.jobs == {}
 
 
-def test_nothing_holds_what_a_refusal_was_about() -> None:
-    """An error's traceback holds the frames that it came through, and a log of many MB in one of them."""
+def test_a_refused_request_is_not_kept_in_memory() -> None:
+    """A traceback keeps its frames alive, and one of them holds a log of many MB."""
     cluster = new_cluster(parallelism=2)
     logs: list[weakref.ref[Log]] = []
 
@@ -111,7 +111,7 @@ def test_nothing_holds_what_a_refusal_was_about() -> None:
         gc.enable()
 
 
-def test_a_status_that_names_another_job_is_left_as_it_is_and_said() -> None:
+def test_a_status_that_names_another_job_is_left_unchanged_and_reported() -> None:
     cluster = new_cluster()
     asyncio.run(reconciler(cluster).reconcile(KEY))
     cluster.run["status"]["attempts"][0]["job"] = "another"
@@ -120,7 +120,7 @@ def test_a_status_that_names_another_job_is_left_as_it_is_and_said() -> None:
     assert len(cluster.created) == 1
 
 
-def test_what_is_refused_is_looked_at_again_when_its_deadline_has_come() -> None:
+def test_a_refused_action_is_decided_again_at_its_deadline() -> None:
     cluster = new_cluster(startDeadlineSeconds=75)
     looks: list[float] = []
 
@@ -140,14 +140,14 @@ def test_what_is_refused_is_looked_at_again_when_its_deadline_has_come() -> None
     assert looks == [pytest.approx(75, abs=1)]
 
 
-def test_a_run_that_is_gone_or_another_of_the_same_name_is_left_alone() -> None:
+def test_a_deleted_run_or_another_of_the_same_name_is_left_alone() -> None:
     cluster = new_cluster()
 
     assert asyncio.run(reconciler(cluster).reconcile(KEY._replace(uid="another"))) is None
     assert cluster.created == []
 
 
-def test_an_event_that_cannot_be_posted_stops_nothing() -> None:
+def test_an_event_that_cannot_be_created_stops_nothing() -> None:
     cluster = new_cluster()
 
     async def create_event(event: Any) -> None:
@@ -167,7 +167,7 @@ def test_a_run_of_another_class_is_left_alone() -> None:
     assert "status" not in cluster.run
 
 
-def test_a_status_that_cannot_be_read_is_left_as_it_is_and_said() -> None:
+def test_an_unreadable_status_is_left_unchanged_and_reported() -> None:
     cluster = new_cluster()
     cluster.run["status"] = {"conditions": [{"type": "Finished", "status": "Perhaps"}]}
     with pytest.raises(UnreadableStatusError, match="install the release that wrote it"):
@@ -177,7 +177,7 @@ def test_a_status_that_cannot_be_read_is_left_as_it_is_and_said() -> None:
     assert [event["reason"] for event in cluster.events.values()] == ["StatusUnreadable"]
 
 
-def test_a_status_that_is_refused_is_written_shorter_and_said() -> None:
+def test_a_refused_status_is_shortened_and_reported() -> None:
     cluster = new_cluster()
     cluster.run["status"] = {"forecast": "sunny"}
     put = cluster.put_run_status
@@ -191,11 +191,11 @@ def test_a_status_that_is_refused_is_written_shorter_and_said() -> None:
     asyncio.run(reconciler(cluster).reconcile(KEY))
     assert [attempt["number"] for attempt in cluster.run["status"]["attempts"]] == [1]
     assert len(cluster.created) == 1
-    told = {event["reason"]: event["message"] for event in cluster.events.values()}
-    assert told["StatusRefused"] == "status.forecast: no such field"
+    messages = {event["reason"]: event["message"] for event in cluster.events.values()}
+    assert messages["StatusRefused"] == "status.forecast: no such field"
 
 
-def test_a_bug_in_planning_ends_the_run_and_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_planning_ends_the_run_and_is_reported_as_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = new_cluster()
     monkeypatch.setattr("accelbench_operator.runs.reconcile.accept", lambda *_, **__: {}["profile"])
     asyncio.run(reconciler(cluster).reconcile(KEY))
@@ -205,7 +205,7 @@ def test_a_bug_in_planning_ends_the_run_and_says_that_it_is_one(monkeypatch: pyt
     assert "accelbench itself failed while planning, which is a bug: KeyError: 'profile'" in accepted["message"]
 
 
-def test_what_a_newer_operator_wrote_into_a_status_stays_and_hides_nothing() -> None:
+def test_fields_of_a_newer_operator_stay_in_a_status_and_hide_nothing() -> None:
     cluster = new_cluster()
     newer = {"type": "example.com/Audited", "status": "True", "reason": "Yes", "message": ""}
     newer["lastTransitionTime"] = "2026-03-01T12:00:00Z"
@@ -220,7 +220,7 @@ def test_what_a_newer_operator_wrote_into_a_status_stays_and_hides_nothing() -> 
     assert newer in status["conditions"]
 
 
-def test_an_accepted_run_keeps_its_profile_and_image_whatever_the_operator_is_set_to_later() -> None:
+def test_an_accepted_run_keeps_its_profile_and_image_if_the_operators_settings_change() -> None:
     big = Profiles(parse_profiles("big: {platform: cpu, cpu: 8}", "x"))
     cluster = PlayedCluster(run_manifest(sizes=(64, 128), accelerator={"profile": "big"}), lambda: "")
     asyncio.run(reconciler(cluster, settings=replace(SETTINGS, profiles=big)).reconcile(KEY))
@@ -255,7 +255,7 @@ def test_two_operators_of_one_class_agree_on_what_the_first_wrote() -> None:
         assert cluster.run["status"]["runner"]["image"] == SETTINGS.runner_image
 
 
-def test_a_finished_run_of_a_platform_that_was_taken_away_is_still_read_and_goes_in_time() -> None:
+def test_a_finished_run_of_a_removed_platform_can_be_read_and_is_deleted_when_it_expires() -> None:
     cluster = new_cluster(ttlSecondsAfterFinished=60)
     asyncio.run(reconciler(cluster).reconcile(KEY))
     status = cluster.run["status"]
@@ -267,7 +267,7 @@ def test_a_finished_run_of_a_platform_that_was_taken_away_is_still_read_and_goes
     assert cluster.run is None
 
 
-def test_a_refused_run_goes_in_time() -> None:
+def test_a_refused_run_is_deleted_when_it_expires() -> None:
     manifest = run_manifest(workload={"name": "nothing"}, runPolicy={"ttlSecondsAfterFinished": 60})
     cluster = PlayedCluster(manifest, lambda: "")
     asyncio.run(reconciler(cluster).reconcile(KEY))
@@ -322,7 +322,7 @@ def correct(cluster: PlayedCluster, use: str) -> None:
     cluster.run["metadata"]["resourceVersion"] += "1"
 
 
-def test_what_this_operator_wrote_is_no_news_and_what_a_user_wrote_is() -> None:
+def test_a_users_change_is_news_to_the_operator_and_its_own_is_not() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
     asyncio.run(operator.reconcile(KEY))
@@ -335,7 +335,7 @@ def test_what_this_operator_wrote_is_no_news_and_what_a_user_wrote_is() -> None:
 
 
 def counted(cluster: PlayedCluster, request: str) -> list[Any]:
-    """What that request is made with from now on."""
+    """Return a list that records the arguments of that request from now on."""
     made: list[Any] = []
     real = getattr(cluster, request)
 
@@ -347,7 +347,7 @@ def counted(cluster: PlayedCluster, request: str) -> list[Any]:
     return made
 
 
-def test_a_run_that_only_this_operator_writes_is_never_asked_for() -> None:
+def test_a_run_that_only_this_operator_changes_is_never_read_again() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
     asked = counted(cluster, "get_run")
@@ -359,14 +359,14 @@ def test_a_run_that_only_this_operator_writes_is_never_asked_for() -> None:
     assert asked == []
 
 
-def test_nothing_is_done_on_the_strength_of_what_a_watch_told_alone() -> None:
+def test_the_operator_reads_a_run_again_before_it_acts_on_a_watch() -> None:
     cluster = new_cluster()
     asyncio.run(reconciler(cluster).reconcile(KEY))
     (job,) = cluster.jobs
-    older = next(run for run in cluster.told if run.get("status"))
+    older = next(run for run in cluster.run_versions if run.get("status"))
     cluster.set_policy(cancel=True)
 
-    follower = reconciler(cluster)  # its watches are behind: of the Job and of the cancellation it has not heard
+    follower = reconciler(cluster)  # its watches have delivered neither the Job nor the cancellation
     follower.changed(KEY, older)
     asyncio.run(follower.reconcile(KEY))
     asyncio.run(follower.reconcile(KEY))
@@ -374,7 +374,7 @@ def test_nothing_is_done_on_the_strength_of_what_a_watch_told_alone() -> None:
     assert cluster.run["status"]["phase"] == "Cancelled"
 
 
-def test_who_leads_anew_decides_nothing_on_what_it_knew_before() -> None:
+def test_a_new_leader_reads_a_run_again_before_it_decides() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
     asyncio.run(operator.reconcile(KEY))
@@ -390,7 +390,7 @@ def test_who_leads_anew_decides_nothing_on_what_it_knew_before() -> None:
     assert operator.phases[KEY] == "Cancelled"
 
 
-def test_what_differs_only_in_progress_is_written_after_a_while_and_with_what_counts_at_once() -> None:
+def test_progress_alone_is_written_later_and_other_changes_of_the_status_at_once() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
     written = counted(cluster, "put_run_status")
@@ -409,7 +409,7 @@ def test_what_differs_only_in_progress_is_written_after_a_while_and_with_what_co
     assert read_status(cluster.run).cases.measured == 1
 
 
-def test_a_run_at_rest_costs_nothing_whatever_is_heard_of_what_it_left() -> None:
+def test_a_finished_run_causes_no_requests() -> None:
     cluster = new_cluster(cancel=True)
     asyncio.run(reconciler(cluster).reconcile(KEY))
     operator = reconciler(cluster)
@@ -444,20 +444,20 @@ def test_a_finished_run_whose_status_a_user_removes_is_planned_again() -> None:
 
 
 def measure_next(cluster: PlayedCluster, operator: Reconciler, *kinds: str) -> None:
-    """The pods that are there end, and the operator's watches tell of these kinds."""
+    """End the existing pods, and deliver objects of these kinds from the operator's watches."""
     cluster.start_pods()
     for name in list(cluster.jobs):
         cluster.end(name, "whole")
-    told: dict[str, list[Any]] = {
+    delivered: dict[str, list[Any]] = {
         "Job": [observe_job(job) for job in cluster.jobs.values()],
         "Pod": [observe_pod(pod) for pod in cluster.pods.values()],
     }
     for kind in kinds:
-        for held in told[kind]:
+        for held in delivered[kind]:
             operator._objects.store.put(held)
 
 
-def test_a_run_does_not_finish_without_a_result_that_the_cluster_has_and_nobody_has_told_of() -> None:
+def test_a_run_does_not_finish_without_a_stored_result_that_the_watch_has_not_delivered() -> None:
     cluster = new_cluster()
     first = reconciler(cluster)
     while read_status(cluster.run).cases.measured < 1:
@@ -465,7 +465,7 @@ def test_a_run_does_not_finish_without_a_result_that_the_cluster_has_and_nobody_
         measure_next(cluster, first, "Job", "Pod")
     assert len(cluster.results) == 1
 
-    follower = reconciler(cluster)  # it leads, and no watch has told it of that result
+    follower = reconciler(cluster)  # it leads, and no watch has delivered that result
     for _ in range(6):
         asyncio.run(follower.reconcile(KEY))
         measure_next(cluster, follower, "Job", "Pod")
@@ -509,7 +509,7 @@ def test_a_namespace_with_many_runs_leaves_series_to_the_others() -> None:
     assert (len(counts), omitted) == (3 * 4, 48)
 
 
-def test_a_run_whose_time_to_live_is_prolonged_at_the_last_moment_stays() -> None:
+def test_a_run_whose_time_to_live_is_extended_at_the_last_moment_stays() -> None:
     cluster = new_cluster(cancel=True, ttlSecondsAfterFinished=60)
     operator = reconciler(cluster)
     asyncio.run(operator.reconcile(KEY))

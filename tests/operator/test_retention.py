@@ -1,4 +1,4 @@
-"""A history of results is kept, within limits, and nothing that a run in progress has measured is deleted."""
+"""Results are kept within limits, and no result of a run in progress is deleted."""
 
 import asyncio
 from dataclasses import replace
@@ -36,13 +36,13 @@ def names(results: tuple[Summary, ...]) -> list[str]:
     return [each.name for each in results]
 
 
-def test_the_newest_of_each_series_and_case_stay() -> None:
+def test_the_newest_results_of_each_series_and_case_stay() -> None:
     history = [result(day, day) for day in range(5)]
     other = [result(9, 9.0, case="size-64"), result(8, 8.0, series="weekly")]
     assert names(results_to_delete([*history, *other], Retention(per_case=2), NOW, ())) == ["r4", "r3", "r2"]
 
 
-def test_of_all_series_the_oldest_go_first() -> None:
+def test_the_oldest_results_of_all_series_are_deleted_first() -> None:
     many = [result(number, number, series=f"series-{number}") for number in range(6)]
     assert names(results_to_delete(many, Retention(total=4), NOW, ())) == ["r5", "r4"]
 
@@ -55,7 +55,7 @@ def test_a_namespace_that_stores_much_gives_up_its_own_results() -> None:
     assert len(gone) == 6
 
 
-def test_what_is_too_old_goes() -> None:
+def test_results_that_are_too_old_are_deleted() -> None:
     history = [result(1, 29.0), result(2, 31.0)]
     assert names(results_to_delete(history, Retention(maximum_age=timedelta(days=30)), NOW, ())) == ["r2"]
     assert names(results_to_delete(history, Retention(), NOW, ())) == []
@@ -77,7 +77,7 @@ results = st.lists(
 
 
 @given(results, st.integers(1, 5), st.integers(1, 12))
-def test_whatever_there_is_the_limits_hold_and_a_run_in_progress_keeps_its_results(
+def test_the_limits_always_hold_and_a_run_in_progress_keeps_its_results(
     held: list[Summary], per_case: int, total: int
 ) -> None:
     limits = Retention(per_case=per_case, total=total)
@@ -98,7 +98,7 @@ def test_whatever_there_is_the_limits_hold_and_a_run_in_progress_keeps_its_resul
     [(503, ["r1", "r1", "r2"]), (429, ["r1", "r1", "r2"]), (401, ["r1", "r1", "r2"]), (403, ["r1", "r2", "r1"])],
     ids=["unwell", "busy", "unauthorized", "forbidden"],
 )
-def test_what_cannot_be_deleted_now_is_tried_again_and_holds_up_nothing_that_can_be(
+def test_a_failed_deletion_is_tried_again_and_delays_no_other(
     monkeypatch: pytest.MonkeyPatch, status: int, asked_for: list[str]
 ) -> None:
     monkeypatch.setattr(retention, "PERIOD_SECONDS", 0.0)
@@ -120,7 +120,7 @@ def test_what_cannot_be_deleted_now_is_tried_again_and_holds_up_nothing_that_can
     assert asked == asked_for
 
 
-def test_a_mistake_in_it_ends_no_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_retention_does_not_end_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "PERIOD_SECONDS", 0.0)
     asked = []
 

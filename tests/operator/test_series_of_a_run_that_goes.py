@@ -1,4 +1,4 @@
-"""When a run's series end: those of a run go with it, those of its results stay until the results go."""
+"""The series of a run end with the run; those of its results end with the results."""
 
 import re
 
@@ -15,7 +15,7 @@ GOES, STAYS = 'namespace="team-0"', 'namespace="team-1"'
 
 
 def exported(world: World, having: str) -> set[str]:
-    """Names of metrics that have a series with that label."""
+    """Return the names of metrics that have a series with that label."""
     (operator,) = world.operators()
     return set(re.findall(rf"^(accelbench_\w+){{[^}}]*\b{having}", text_of(operator.snapshot()), re.MULTILINE))
 

@@ -1,4 +1,4 @@
-"""Objects of somebody else under a name or a label of ours: they end nothing of ours, and hold nothing up for ever."""
+"""Foreign objects with a name or a label of ours end no case, and block none for ever."""
 
 import asyncio
 import copy
@@ -30,7 +30,7 @@ def world() -> World:
     return World()
 
 
-def test_a_copy_of_a_pod_with_all_its_labels_keeps_no_one_from_giving_up_the_pod(world: World) -> None:
+def test_a_copy_of_a_pod_with_all_its_labels_does_not_keep_the_pod_from_being_given_up(world: World) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
@@ -46,7 +46,7 @@ def test_a_copy_of_a_pod_with_all_its_labels_keeps_no_one_from_giving_up_the_pod
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_of_two_pods_of_one_second_the_same_one_counts_whoever_tells_of_them(world: World, first: int) -> None:
+def test_two_pods_created_in_the_same_second_are_ranked_alike_in_any_order(world: World, first: int) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     [pod] = world.cluster.pods.values()
@@ -63,7 +63,7 @@ def test_of_two_pods_of_one_second_the_same_one_counts_whoever_tells_of_them(wor
     assert world.failures() == ["NodeLost"]
 
 
-def test_a_pod_that_somebody_took_the_labels_off_is_still_its_jobs_pod(world: World) -> None:
+def test_a_pod_without_its_labels_still_belongs_to_its_job(world: World) -> None:
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
@@ -110,7 +110,7 @@ def test_a_pod_of_another_controller_brings_no_result(world: World, owner: Any, 
 
 
 def with_a_foreign_job(world: World, **changes: Any) -> None:
-    """Somebody makes the attempt's Job, with all its labels and the run as its owner, and another image."""
+    """Create the attempt's Job as another user, with its labels, the run as its owner, and another image."""
     job = build_job(PLAN.run, PLAN.case(ATTEMPT.case), ATTEMPT.number, PLAN.runner)
     job["spec"]["template"]["spec"]["containers"][0] |= changes
     world.cluster.server.create("jobs", job)
@@ -124,7 +124,7 @@ CHANGES: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
-def test_a_job_that_is_not_as_we_would_make_it_is_replaced_by_ours(world: World, changes: dict[str, Any]) -> None:
+def test_a_job_that_differs_from_the_operators_own_is_replaced(world: World, changes: dict[str, Any]) -> None:
     with_a_foreign_job(world, **changes)
     world.cluster.list_into(world.store)
     assert state_of(ATTEMPT, PLAN, world.observed(), world.cluster.now).phase is AttemptPhase.RECORDED
@@ -138,11 +138,11 @@ def test_a_job_that_is_not_as_we_would_make_it_is_replaced_by_ours(world: World,
     assert job["spec"]["template"]["spec"]["containers"][0]["image"] == PLAN.runner.image
 
 
-def test_a_job_of_ours_that_this_process_has_not_made_is_adopted(world: World) -> None:
+def test_a_job_that_an_earlier_process_of_the_operator_created_is_adopted(world: World) -> None:
     world.do(CREATE)
     [job] = world.cluster.jobs.values()
     job["spec"]["suspend"] = True  # by its queue
-    world.applier.forget_all()  # another process goes on
+    world.applier.forget_all()  # another process continues
     world.cluster.list_into(world.store)
     assert world.observed().job(ATTEMPT) is None
     world.do(CREATE)
@@ -150,7 +150,7 @@ def test_a_job_of_ours_that_this_process_has_not_made_is_adopted(world: World) -
     assert world.cluster.created == [ATTEMPT.job]
 
 
-def test_a_preview_that_a_quota_refuses_proves_nothing(world: World) -> None:
+def test_a_dry_run_that_a_quota_refuses_proves_nothing(world: World) -> None:
     world.do(CREATE)
     world.applier.forget_all()
 
@@ -163,7 +163,7 @@ def test_a_preview_that_a_quota_refuses_proves_nothing(world: World) -> None:
     assert not world.cluster.jobs
 
 
-def test_a_job_that_somebody_puts_in_place_of_ours_is_no_job_of_the_attempt(world: World) -> None:
+def test_a_foreign_job_in_place_of_the_operators_does_not_count_as_the_attempts(world: World) -> None:
     world.do(CREATE)
     known = world.attempt
     world.cluster.delete(ATTEMPT.job)
@@ -181,14 +181,14 @@ def test_the_log_of_another_pod_of_the_same_name_brings_no_result(world: World) 
     world.cluster.end(ATTEMPT.job, "whole")
     pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = ""  # the log alone has the result
     world.cluster.list_into(world.store)
-    # The pod is deleted, and somebody creates one of its name, which prints the same.
+    # The pod is deleted, and another user creates one with its name, which prints the same.
     world.cluster.logs["another"] = world.cluster.logs[pod["metadata"]["uid"]]
     pod["metadata"]["uid"] = "another"
     world.do(Collect(ATTEMPT, NO_RETRIES))
     assert world.failures() == ["ResultLost"]
 
 
-def test_a_disruption_of_somebody_elses_pod_explains_nothing(world: World) -> None:
+def test_a_disruption_of_a_foreign_pod_explains_nothing(world: World) -> None:
     pod = copy.deepcopy(with_a_running_pod(world))
     world.cluster.list_into(world.store)
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "Forged", "message": "by hand"}
@@ -220,7 +220,7 @@ def with_a_foreign_result(world: World) -> None:
     world.store.replace("BenchmarkResult", None, [], world.store.tick)
 
 
-def test_a_result_of_somebody_else_in_place_of_ours_ends_the_case_and_is_named(world: World) -> None:
+def test_a_foreign_result_under_the_cases_name_ends_the_case_and_is_named(world: World) -> None:
     with_a_foreign_result(world)
     world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert world.failures() == ["ResultRefused"]
@@ -228,12 +228,12 @@ def test_a_result_of_somebody_else_in_place_of_ours_ends_the_case_and_is_named(w
     assert "exists and does not belong to this run: delete it" in failure.message
 
 
-def test_a_result_of_somebody_else_is_no_result_of_a_run_that_is_about_to_finish(world: World) -> None:
+def test_a_foreign_result_does_not_count_when_a_run_is_about_to_finish(world: World) -> None:
     with_a_foreign_result(world)
     assert asyncio.run(world.applier.load_missing_results(PLAN, [ATTEMPT.case], observe())) is False
 
 
-def test_events_that_may_not_be_read_keep_no_case_from_waiting(world: World) -> None:
+def test_a_case_waits_although_the_operator_may_not_read_events(world: World) -> None:
     world.do(CREATE)
 
     async def list_events(_: str) -> AsyncIterator[Any]:
@@ -246,7 +246,7 @@ def test_events_that_may_not_be_read_keep_no_case_from_waiting(world: World) -> 
     assert (asked.tries, asked.message) == (1, "")
 
 
-def test_a_job_that_lost_its_owner_ends_the_case_in_the_end(world: World) -> None:
+def test_a_job_that_stays_without_its_owner_ends_the_case(world: World) -> None:
     world.do(CREATE)
     known = world.attempt
     world.cluster.jobs[ATTEMPT.job]["metadata"]["ownerReferences"] = []

@@ -1,11 +1,11 @@
-"""decide(), where somebody suspends, resumes or cancels a run."""
+"""decide(): a user suspends, resumes or cancels a run."""
 
 from accelbench_operator.runs.actions import Collect, DeleteJob
 from operator_world.builders import ended, make_attempt, make_job, make_plan, make_summary, observe, running
 from operator_world.decisions import finished, next_for, succeeded
 
 
-def test_suspending_discards_the_case_in_flight_and_says_so() -> None:
+def test_suspending_discards_the_case_in_flight_and_reports_it() -> None:
     plan = make_plan(runPolicy={"suspend": True})
     attempt = make_attempt(plan, job_uid="x")
     job = make_job(plan, attempt)
@@ -24,7 +24,7 @@ def test_a_resumed_case_is_a_new_attempt_that_counts_as_no_retry() -> None:
     assert (attempt.number, attempt.retries) == (2, 0)
 
 
-def test_a_pod_that_ended_before_the_suspension_is_collected_all_the_same() -> None:
+def test_a_pod_that_ended_before_the_suspension_is_collected_nevertheless() -> None:
     plan = make_plan(runPolicy={"suspend": True})
     attempt = make_attempt(plan, job_uid="x")
     observed = observe([make_job(plan, attempt, has_ended=True)], [ended(attempt)])

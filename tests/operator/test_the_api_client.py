@@ -1,4 +1,4 @@
-"""The operator's client against a real HTTP server: what it makes of answers, and how many it waits for at a time."""
+"""The operator's client against a real HTTP server: how it reads answers, and how many requests run at a time."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def served(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesApi]:
-    """A client as the operator configures it, of a server on loopback."""
+    """Yield a client that the operator configures, of a server on loopback."""
     runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -59,7 +59,7 @@ async def test_a_denial_by_a_policy_or_webhook_may_be_changed_whatever_its_statu
     assert (refusal.value.status, refusal.value.message) == (status, message)
 
 
-async def test_watches_of_many_namespaces_hold_up_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_watches_of_many_namespaces_delay_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
     held = 0
     all_held = asyncio.Event()
 
@@ -89,7 +89,7 @@ async def test_watches_of_many_namespaces_hold_up_no_other_request(monkeypatch: 
         await asyncio.gather(*watches, return_exceptions=True)
 
 
-async def test_a_watch_takes_the_largest_result_that_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_watch_reads_the_largest_result_that_can_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     event = {"type": "ADDED", "object": {"result": "r" * 2 * MAXIMUM_BYTES}}
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -103,7 +103,7 @@ async def test_a_watch_takes_the_largest_result_that_is_stored(monkeypatch: pyte
         assert [each async for each in api.watch("/apis", {}, 300)] == [event, event]
 
 
-async def test_a_server_that_is_busy_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_busy_server_gives_the_time_of_the_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.json_response({"message": "too many requests"}, status=429, headers={"Retry-After": "7"})
 
@@ -113,7 +113,7 @@ async def test_a_server_that_is_busy_says_when_to_come_back(monkeypatch: pytest.
     assert refused.value.retry_after_seconds == 7
 
 
-async def test_what_is_too_large_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_object_that_is_too_large_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.json_response({"message": "limit is 3145728"}, status=413)
 
@@ -122,7 +122,9 @@ async def test_what_is_too_large_is_an_error_of_its_own(monkeypatch: pytest.Monk
             await api.create("/apis", {})
 
 
-async def test_what_a_kubelet_says_in_place_of_a_lost_log_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_message_of_a_kubelet_about_a_lost_log_is_not_taken_for_a_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     words = 'failed to try resolving symlinks in path "/var/log/pods/0.log": lstat: no such file or directory'
     logs = {"lost": words, "kept": f"{words}\n", "empty": ""}
 
@@ -156,7 +158,7 @@ async def test_a_page_of_large_objects_has_fewer_of_them(monkeypatch: pytest.Mon
     assert len(sent) < 20
 
 
-async def test_of_a_log_only_results_and_checkpoints_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_results_and_checkpoints_are_read_from_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: tuple[DocumentKind, ...] = ("launch", "checkpoint", "result")
     lines = [line for kind in kinds for line in encode_document(kind, "1", f"the {kind}")]
 
@@ -168,7 +170,7 @@ async def test_of_a_log_only_results_and_checkpoints_are_read(monkeypatch: pytes
     assert [document.text for document in log.documents] == ["the checkpoint", "the result"]
 
 
-async def test_of_a_long_log_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_of_a_long_log_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     (last_line,) = encode_document("result", "1", "the result")
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -182,7 +184,7 @@ async def test_of_a_long_log_the_end_is_read(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("status", [200, 500])
-async def test_an_answer_that_breaks_off_is_no_answer(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_truncated_answer_is_an_error(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(status=status, headers={"Content-Length": "100"})
         await response.prepare(request)

@@ -1,4 +1,4 @@
-"""The API servers' clock: what a machine's own clock, or one of several API servers, can change of it."""
+"""The clock follows the API servers: neither the machine nor one of several API servers can move it alone."""
 
 from datetime import datetime, timedelta
 from email.utils import format_datetime
@@ -14,7 +14,7 @@ WRONG = timedelta(hours=2)
 
 
 class World:
-    """Time that passes, a machine, and API servers of which each answer has its error."""
+    """Simulate time, a machine, and API servers whose answers each have an error."""
 
     def __init__(self, *, machine: timedelta = timedelta()) -> None:
         self.seconds = 0.0
@@ -39,20 +39,20 @@ RIGHT = timedelta()
 
 
 @pytest.mark.parametrize("wrong", [timedelta(minutes=20), timedelta(minutes=-20), timedelta(days=400)], ids=str)
-def test_the_api_servers_time_counts_however_wrong_the_machines_is(wrong: timedelta) -> None:
+def test_the_api_servers_time_counts_even_if_the_machines_clock_is_wrong(wrong: timedelta) -> None:
     world = World(machine=wrong)
     assert world.clock() == NOW + wrong
     world.answers(RIGHT)
     assert world.error < timedelta(seconds=1)
 
 
-def test_an_answer_that_took_its_time_changes_nothing() -> None:
+def test_a_slow_answer_does_not_change_the_clock() -> None:
     world = World()
     world.answers(timedelta(seconds=-3))
     assert world.error == timedelta()
 
 
-def test_a_machine_whose_clock_somebody_sets_does_not_move_it() -> None:
+def test_setting_the_machines_clock_does_not_move_it() -> None:
     world = World()
     world.answers(*[RIGHT] * MINIMUM_ANSWERS)
     world.machine = timedelta(hours=1)
@@ -61,7 +61,7 @@ def test_a_machine_whose_clock_somebody_sets_does_not_move_it() -> None:
 
 @pytest.mark.parametrize("every", [0.01, 2.0, 600.0])
 @pytest.mark.parametrize("wrong", [WRONG, -WRONG], ids=str)
-def test_one_of_three_api_servers_does_not_move_it_however_often_they_answer(wrong: timedelta, every: float) -> None:
+def test_one_wrong_api_server_of_three_does_not_move_it(wrong: timedelta, every: float) -> None:
     world = World()
     world.answers(RIGHT)
     for number, error in enumerate(islice(cycle([wrong, RIGHT, RIGHT]), 10 * MINIMUM_ANSWERS)):
@@ -71,7 +71,7 @@ def test_one_of_three_api_servers_does_not_move_it_however_often_they_answer(wro
 
 
 @pytest.mark.parametrize("every", [1.1, 300.0])
-def test_bursts_of_which_the_first_answer_is_always_wrong_do_not_move_it(every: float) -> None:
+def test_bursts_whose_first_answer_is_wrong_do_not_move_it(every: float) -> None:
     world = World()
     world.answers(RIGHT, RIGHT)
     for _ in range(1000):
@@ -88,7 +88,7 @@ def test_one_answer_never_moves_it() -> None:
     assert world.error < timedelta(seconds=1)
 
 
-def test_servers_that_are_all_set_move_it_within_minutes() -> None:
+def test_it_follows_within_minutes_if_all_api_servers_change_their_clocks() -> None:
     world = World()
     world.answers(*[RIGHT] * 1000)
     world.answers(*[WRONG] * 10)
@@ -111,7 +111,7 @@ def test_every_zone_that_means_utc_is_read(zone: str) -> None:
 
 
 @pytest.mark.parametrize("nonsense", ["", "yesterday", "1"])
-def test_what_is_no_date_says_nothing(nonsense: str) -> None:
+def test_a_header_that_is_no_date_is_ignored(nonsense: str) -> None:
     world = World()
     world.clock.add_answer(nonsense)
     assert world.clock() == NOW

@@ -25,7 +25,7 @@ def runner_of(manifest: Any) -> Any:
     return container
 
 
-def test_its_name_is_the_attempts_own_and_its_owner_the_run() -> None:
+def test_a_job_has_the_name_of_its_attempt_and_belongs_to_the_run() -> None:
     case = make_plan().cases[0].name
     manifest = job(attempt=2)
 
@@ -50,7 +50,7 @@ def test_job_and_pod_carry_the_labels_that_the_operator_selects_by() -> None:
 
 
 @pytest.mark.parametrize("name", ["a" * 63 + ".b", "x." * 60 + "y", "run-" * 20 + "z"])
-def test_every_label_is_a_label_however_long_the_runs_name_is(name: str) -> None:
+def test_every_label_is_valid_even_if_the_runs_name_is_long(name: str) -> None:
     plan = make_plan()
     metadata = plan.run.metadata.model_copy(update={"name": name})
     manifest = build_job(plan.run.model_copy(update={"metadata": metadata}), plan.cases[0], 1, plan.runner)
@@ -62,7 +62,7 @@ def test_every_label_is_a_label_however_long_the_runs_name_is(name: str) -> None
     assert len(manifest["metadata"]["name"]) <= 60  # of an Indexed Job the API server takes no longer one
 
 
-def test_its_pod_stays_out_of_service_meshes_and_in_the_way_of_autoscalers() -> None:
+def test_the_pod_stays_out_of_service_meshes_and_is_not_evicted_by_autoscalers() -> None:
     template = job(podTemplate={"metadata": {"labels": {"sidecar.istio.io/inject": "true"}}})["spec"]["template"]
     annotations = template["metadata"]["annotations"]
 
@@ -73,7 +73,7 @@ def test_its_pod_stays_out_of_service_meshes_and_in_the_way_of_autoscalers() -> 
     assert annotations["karpenter.sh/do-not-disrupt"] == "true"
 
 
-def test_nobody_but_the_operator_tries_again() -> None:
+def test_the_job_controller_does_not_retry() -> None:
     spec = job()["spec"]
 
     assert spec["backoffLimit"] == 0
@@ -94,7 +94,7 @@ def test_the_pods_own_deadline_is_later_than_those_of_its_start_and_its_runner(p
     assert pod_of(job(runPolicy=policy))["activeDeadlineSeconds"] == start + 60 + OVERTIME_SECONDS
 
 
-def test_what_it_writes_to_its_nodes_disk_is_requested_and_limited() -> None:
+def test_the_disk_space_of_a_pod_is_requested_and_limited() -> None:
     more = {"spec": {"containers": [{"name": "runner", "resources": {"limits": {"ephemeral-storage": "20Gi"}}}]}}
     for manifest, amount in ((job(), "8Gi"), (job(podTemplate=more), "20Gi")):
         resources = runner_of(manifest)["resources"]
@@ -103,7 +103,7 @@ def test_what_it_writes_to_its_nodes_disk_is_requested_and_limited() -> None:
         assert scratch == [{"sizeLimit": amount}] * 2
 
 
-def test_it_runs_on_linux_and_on_the_architecture_of_its_image() -> None:
+def test_a_pod_runs_on_linux_and_on_the_architecture_of_its_image() -> None:
     assert pod_of(job())["os"] == {"name": "linux"}
     assert pod_of(job())["nodeSelector"] == {"kubernetes.io/os": "linux"}
     arm = Profiles(parse_profiles("cpu: {platform: cpu, arch: arm64}", "values"))
@@ -138,7 +138,7 @@ def test_the_case_document_reaches_the_runner_by_the_downward_api() -> None:
     assert runner_of(manifest)["args"] == [labels.CASE_FILE]
 
 
-def test_what_the_runner_writes_goes_to_volumes_of_the_pods_own() -> None:
+def test_the_runner_writes_to_volumes_of_its_pod() -> None:
     runner = runner_of(job())
     environment = {variable["name"]: variable["value"] for variable in runner["env"]}
     mounts = {mount["mountPath"] for mount in runner["volumeMounts"]}
@@ -149,7 +149,7 @@ def test_what_the_runner_writes_goes_to_volumes_of_the_pods_own() -> None:
     assert environment["ACCELBENCH_TERMINATION_LOG"] == runner["terminationMessagePath"]
 
 
-def test_a_script_is_mounted_from_its_config_map_where_the_runner_is_told_to_look() -> None:
+def test_a_script_is_mounted_from_its_config_map_at_the_path_that_the_runner_gets() -> None:
     reference = {"name": "my-workloads", "key": "my_chain.py"}
     manifest = job(workload={"script": {"configMapKeyRef": reference}}, sweep=[])
     volume = next(volume for volume in pod_of(manifest)["volumes"] if volume["name"] == "accelbench-script")
@@ -170,7 +170,7 @@ def test_a_workload_of_the_catalogue_mounts_no_script() -> None:
 
 
 @pytest.mark.parametrize(("template", "image"), [({}, IMAGE), ({"image": "mine:2"}, "mine:2")])
-def test_the_runner_is_told_which_image_it_is(template: dict[str, str], image: str) -> None:
+def test_the_runner_gets_the_name_of_its_image(template: dict[str, str], image: str) -> None:
     fragment = {"spec": {"containers": [{"name": "runner"} | template]}}
     container = runner_of(job(podTemplate=fragment))
     assert container["image"] == image
@@ -199,7 +199,7 @@ def test_resources_of_the_pod_template_keep_the_pod_guaranteed() -> None:
     assert resources["limits"] == resources["requests"]
 
 
-def test_the_profile_says_which_nodes() -> None:
+def test_the_profile_selects_the_nodes() -> None:
     text = """
     a100:
       platform: cuda
@@ -259,7 +259,7 @@ def test_the_pod_template_is_merged_over_ours() -> None:
     assert pod["securityContext"]["runAsNonRoot"] is True
 
 
-def test_it_is_the_same_each_time_it_is_built() -> None:
+def test_a_job_is_the_same_each_time_it_is_built() -> None:
     assert job() == job()
 
 
@@ -330,7 +330,7 @@ def variables(manifest: Any) -> dict[str, str]:
     return {each["name"]: each["value"] for each in runner_of(manifest)["env"]}
 
 
-def test_an_administrators_defaults_fill_what_run_and_profile_leave_open() -> None:
+def test_an_administrators_defaults_apply_to_fields_that_neither_run_nor_profile_sets() -> None:
     manifest = with_defaults()
     pod, marks = pod_of(manifest), manifest["spec"]["template"]["metadata"]["labels"]
 
@@ -343,7 +343,7 @@ def test_an_administrators_defaults_fill_what_run_and_profile_leave_open() -> No
     assert runner_of(manifest)["resources"]["requests"] == runner_of(manifest)["resources"]["limits"]
 
 
-def test_a_profile_wins_over_the_defaults_and_what_isolates_the_pod_wins_over_all() -> None:
+def test_a_profile_overrides_the_defaults_and_isolation_overrides_all() -> None:
     manifest = with_defaults()
     pod, runner = pod_of(manifest), runner_of(manifest)
 
@@ -354,7 +354,7 @@ def test_a_profile_wins_over_the_defaults_and_what_isolates_the_pod_wins_over_al
     assert pod["securityContext"]["runAsNonRoot"] is True
 
 
-def test_a_run_wins_over_the_defaults() -> None:
+def test_a_run_overrides_the_defaults() -> None:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}
     wanted = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     fragment = {
@@ -380,7 +380,7 @@ def test_a_pod_asks_for_every_chip_of_its_slice() -> None:
     assert runner_of(manifest)["resources"]["limits"]["google.com/tpu"] == "8"
 
 
-def test_a_device_is_claimed_beside_what_the_run_claims() -> None:
+def test_a_device_is_claimed_in_addition_to_the_runs_own_claims() -> None:
     profiles = Profiles(parse_profiles("dra: {preset: dra-nvidia}", "x"))
     container = {"name": "runner", "resources": {"claims": [{"name": "nic"}]}}
     fragment = {"spec": {"resourceClaims": [{"name": "nic", "resourceClaimName": "mine"}], "containers": [container]}}
@@ -417,7 +417,7 @@ def test_a_case_on_processors_has_its_node_to_itself_among_all_cases_of_all_name
         ("{platform: cpu, exclusive: Device}", False),
     ],
 )
-def test_what_a_case_has_to_itself_is_its_profiles_choice(profile: str, whole: bool) -> None:
+def test_the_profile_decides_what_a_case_has_to_itself(profile: str, whole: bool) -> None:
     profiles = Profiles(parse_profiles(f"kind: {profile}", source="test"))
     assert bool(anti_affinity(job(profiles=profiles, accelerator={"profile": "kind"}))) == whole
 

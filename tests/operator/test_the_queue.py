@@ -54,7 +54,7 @@ async def test_a_key_added_many_times_is_worked_on_once() -> None:
     assert seen == {"a": 1, "last": 1}
 
 
-async def test_a_key_is_never_worked_on_twice_at_once_and_again_if_it_came_back_meanwhile() -> None:
+async def test_a_key_is_never_worked_on_twice_at_once_but_again_if_it_was_added_meanwhile() -> None:
     at_work, most, times = 0, 0, 0
     again = asyncio.Event()
 
@@ -78,7 +78,7 @@ async def test_a_key_is_never_worked_on_twice_at_once_and_again_if_it_came_back_
     assert most == 1
 
 
-async def test_others_get_their_turn_between_two_keys_at_which_there_is_nothing_to_do() -> None:
+async def test_other_tasks_run_between_two_keys_without_work() -> None:
     turns: list[str] = []
     done = asyncio.Event()
 
@@ -102,7 +102,7 @@ async def test_others_get_their_turn_between_two_keys_at_which_there_is_nothing_
     assert not [pair for pair in itertools.pairwise(turns) if "other" not in pair], turns
 
 
-async def test_different_keys_are_worked_on_side_by_side() -> None:
+async def test_different_keys_are_worked_on_concurrently() -> None:
     both = asyncio.Barrier(3)
 
     async def work(key: str) -> None:
@@ -117,7 +117,7 @@ async def test_different_keys_are_worked_on_side_by_side() -> None:
     assert both.n_waiting == 0
 
 
-async def test_a_group_with_many_keys_holds_up_no_other() -> None:
+async def test_a_group_with_many_keys_does_not_delay_the_others() -> None:
     turns: list[str] = []
     done = asyncio.Event()
 
@@ -164,7 +164,7 @@ async def test_groups_that_wait_for_a_slot_take_turns() -> None:
         pass
 
 
-async def test_a_key_comes_back_when_its_worker_wanted_it_to() -> None:
+async def test_a_key_is_due_again_when_its_worker_asked_for_it() -> None:
     times: list[float] = []
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -200,7 +200,7 @@ async def test_an_earlier_time_wins_over_a_later_one() -> None:
     assert queue.depth == 0
 
 
-async def test_work_that_raises_comes_back_after_a_delay_and_does_not_hold_up_other_keys() -> None:
+async def test_work_that_raises_is_repeated_after_a_delay_and_does_not_delay_other_keys() -> None:
     fine = asyncio.Event()
 
     async def work(key: str) -> None:
@@ -218,7 +218,7 @@ async def test_work_that_raises_comes_back_after_a_delay_and_does_not_hold_up_ot
     assert queue.depth == 0
 
 
-async def test_the_age_of_the_oldest_key_counts_waiting_and_working_and_not_what_is_due_later() -> None:
+async def test_the_age_of_the_oldest_key_includes_waiting_and_working_but_not_keys_due_later() -> None:
     now = 100.0
 
     async def work(key: str) -> None:
@@ -242,19 +242,19 @@ class BusyError(RetryError):
 
 
 @given(st.integers(1, 100))
-def test_delays_double_up_to_two_minutes_and_are_spread(failures: int) -> None:
+def test_delays_double_up_to_two_minutes_with_jitter(failures: int) -> None:
     wanted = min(FIRST_DELAY_SECONDS * 2 ** (failures - 1), LONGEST_DELAY_SECONDS)
     found = [retry_delay(failures, ValueError("no")) for _ in range(8)]
     assert all(JITTER[0] * wanted <= delay <= JITTER[1] * wanted for delay in found)
     assert len(set(found)) > 1
 
 
-def test_a_server_that_says_when_to_come_back_is_left_alone_until_then() -> None:
+def test_a_retry_waits_for_the_time_that_the_server_gave() -> None:
     assert retry_delay(1, BusyError("later")) > 30
 
 
 @pytest.mark.parametrize(("error", "traced"), [(ValueError("no"), True), (RetryError("later"), False)])
-async def test_a_refusal_is_one_line_of_the_log_and_a_defect_is_traced(
+async def test_a_refusal_is_logged_in_one_line_and_a_bug_with_its_traceback(
     error: Exception, traced: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     failed = asyncio.Event()
@@ -275,7 +275,7 @@ async def test_a_refusal_is_one_line_of_the_log_and_a_defect_is_traced(
     assert bool(record.exc_info) == traced
 
 
-async def test_a_key_that_waits_long_is_no_hang_and_one_that_is_worked_on_long_is() -> None:
+async def test_only_work_that_takes_long_counts_as_a_hang_and_not_waiting() -> None:
     now = 0.0
 
     async def work(key: str) -> None:
@@ -292,7 +292,7 @@ async def test_a_key_that_waits_long_is_no_hang_and_one_that_is_worked_on_long_i
         assert queue.longest_step_seconds == 10
 
 
-async def test_what_is_worked_on_when_all_ends_is_finished_and_nothing_new_is_begun() -> None:
+async def test_a_shutdown_finishes_the_work_in_progress_and_starts_no_other() -> None:
     begun: list[str] = []
     going, may_end, finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -316,7 +316,7 @@ async def test_what_is_worked_on_when_all_ends_is_finished_and_nothing_new_is_be
     assert begun == ["a"]
 
 
-async def test_a_key_of_many_steps_is_no_hang() -> None:
+async def test_a_key_with_many_steps_does_not_count_as_a_hang() -> None:
     now = 0.0
     at_work = asyncio.Event()
 

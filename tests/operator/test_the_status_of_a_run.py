@@ -36,11 +36,11 @@ FAILED = Failure(reason="OutOfMemory", message="too big", round=2)
         ({"not_met": ("speedup of jax/jit is 2, at least 3 was expected",)}, ("False", "ExpectationNotMet")),
     ],
 )
-def test_the_reason_says_what_was_wrong(result: dict[str, Any], expected: tuple[str, str]) -> None:
+def test_the_reason_names_the_kind_of_failure(result: dict[str, Any], expected: tuple[str, str]) -> None:
     assert reason(status_with(make_summary(make_plan(), **result))) == expected
 
 
-def test_a_case_whose_result_somebody_deleted_is_no_success() -> None:
+def test_a_run_does_not_succeed_if_a_result_was_deleted() -> None:
     plan = make_plan(sizes=(64, 128))
     measured = tuple(case.name for case in plan.cases)
     progress = RunProgress((), measured, {measured[1]: make_summary(plan, 1)}, NOW, None, False, "")
@@ -49,7 +49,7 @@ def test_a_case_whose_result_somebody_deleted_is_no_success() -> None:
     assert plan.cases[0].name in next(each.message for each in status.conditions if each.type == "Succeeded")
 
 
-def test_a_run_whose_script_was_changed_between_two_cases_is_no_success() -> None:
+def test_a_run_does_not_succeed_if_its_script_changed_between_two_cases() -> None:
     plan = make_plan(sizes=(64, 128))
     both = [replace(make_summary(plan, index), source=f"sha256:{index}") for index in range(2)]
     status = status_with(*both, sizes=(64, 128))
@@ -62,16 +62,16 @@ def test_a_run_whose_script_was_changed_between_two_cases_is_no_success() -> Non
     )
 
 
-def test_what_was_measured_before_a_run_was_refused_is_said_to_be_kept() -> None:
+def test_the_status_of_a_refused_run_mentions_results_that_are_kept() -> None:
     measured = refused_status("no such size", BenchmarkRunStatus(measured_cases=("a",)), NOW, 2)
     nothing = refused_status("no such size", BenchmarkRunStatus(), NOW, 2)
-    said = [
+    messages = [
         next(each.message for each in status.conditions if each.type == "Finished") for status in (measured, nothing)
     ]
-    assert [each.partition(";")[0] for each in said] == ["stored results are kept", "nothing was measured"]
+    assert [each.partition(";")[0] for each in messages] == ["stored results are kept", "nothing was measured"]
 
 
-def test_conditions_of_others_never_make_a_status_too_long() -> None:
+def test_conditions_of_other_controllers_never_make_a_status_too_long() -> None:
     usual = {"status": "True", "reason": "Yes", "message": "", "last_transition_time": timestamp(NOW)}
     before = BenchmarkRunStatus(
         conditions=tuple(Condition(type=f"example.com/C{number}", **usual) for number in range(32))
@@ -83,7 +83,7 @@ def test_conditions_of_others_never_make_a_status_too_long() -> None:
     assert len(status.conditions) == 32
 
 
-def test_a_run_that_accepted_noise_and_met_it_has_no_success_and_says_why() -> None:
+def test_a_run_that_accepted_noise_and_had_noise_does_not_succeed_and_gives_the_reason() -> None:
     quiet = make_summary(make_plan())
     noisy = replace(
         quiet,
@@ -106,7 +106,7 @@ def message_of(status: BenchmarkRunStatus) -> str:
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "problem"),
     [
         ({"failed_checks": ("shared-device", "shared-device"), "rounds": 0}, "shared-device failed"),
         ({"rounds": 1}, "1 round counted, too few for a verdict"),
@@ -117,9 +117,9 @@ def message_of(status: BenchmarkRunStatus) -> str:
         ),
     ],
 )
-def test_what_was_wrong_with_a_measurement_is_said_once(found: dict[str, Any], said: str) -> None:
+def test_a_problem_of_a_measurement_is_mentioned_once(found: dict[str, Any], problem: str) -> None:
     summary = replace(make_summary(make_plan()), valid=False, **found)
-    assert message_of(status_with(summary)) == f"{summary.case}: {said}; BenchmarkResult {summary.name} says more"
+    assert message_of(status_with(summary)) == f"{summary.case}: {problem}; BenchmarkResult {summary.name} says more"
 
 
 def test_a_speedup_without_an_interval_is_in_no_headline() -> None:
@@ -131,16 +131,16 @@ def test_a_speedup_without_an_interval_is_in_no_headline() -> None:
     assert status_with(one, alone, sizes=(1, 2)).headline == ("jax/jit faster in 1, no verdict in 1 of 2, 2.00x")
 
 
-def test_a_success_speaks_of_expectations_only_where_there_are_any() -> None:
-    def said(**run: Any) -> str:
+def test_a_success_mentions_expectations_only_if_there_are_any() -> None:
+    def success(**run: Any) -> str:
         plan = make_plan(**run)
         observed = observe(results=[make_summary(plan)])
         status = BenchmarkRunStatus(attempts=(make_attempt(plan),))
         return message_of(decide(plan, status, observed, NOW, 1).status)
 
     expected = [{"metric": "speedup", "variant": "jax/jit", "atLeast": "1"}]
-    assert said() == "every case has a valid result"
-    assert said(expectations=expected) == "every case has a valid result, and every expectation is met"
+    assert success() == "every case has a valid result"
+    assert success(expectations=expected) == "every case has a valid result, and every expectation is met"
 
 
 def test_cases_are_counted_in_words() -> None:
@@ -150,7 +150,7 @@ def test_cases_are_counted_in_words() -> None:
     assert (accepted(1), accepted(1, 2)) == ("1 case on profile cpu", "2 cases on profile cpu")
 
 
-def test_the_message_names_the_variant_that_failed_and_the_result_that_says_why() -> None:
+def test_the_message_names_the_failed_variant_and_the_result_with_the_reason() -> None:
     summary = make_summary(make_plan(), failure=FAILED)
     message = next(entry.message for entry in status_with(summary).conditions if entry.type == "Succeeded")
 
@@ -158,7 +158,7 @@ def test_the_message_names_the_variant_that_failed_and_the_result_that_says_why(
     assert summary.name in message
 
 
-def test_a_variant_that_failed_is_said_to_have_failed() -> None:
+def test_the_headline_names_a_failed_variant() -> None:
     status = status_with(make_summary(make_plan(), failure=FAILED))
 
     assert status.comparisons[0].verdict == "failed"
@@ -177,7 +177,7 @@ def test_the_table_shows_each_comparison_with_its_interval() -> None:
     )
 
 
-def test_the_table_is_bounded_and_says_how_much_it_leaves_out() -> None:
+def test_the_table_is_bounded_and_counts_the_omitted_rows() -> None:
     sizes = tuple(range(1, 101))
     plan = make_plan(sizes=sizes)
     status = status_with(*(make_summary(plan, index) for index in range(100)), sizes=sizes)
@@ -203,35 +203,35 @@ def test_a_restarted_operator_derives_the_same_status_from_what_is_stored() -> N
     assert decide(make_plan(sizes=(1, 2)), written, observed, NOW, 1).status == before
 
 
-def test_a_transition_is_told_once_and_under_the_same_name_whoever_tells_it() -> None:
+def test_a_transition_is_one_event_whose_name_does_not_depend_on_the_replica() -> None:
     first = status_with()
     done = status_with(make_summary(make_plan()))
-    told = list(transitions(first, done))
+    events = list(transitions(first, done))
 
-    assert [transition.reason for transition in told] == ["Succeeded"]
-    assert told[0].message == "jax/jit faster 2.00x (1.90 to 2.10); every case has a valid result"
+    assert [transition.reason for transition in events] == ["Succeeded"]
+    assert events[0].message == "jax/jit faster 2.00x (1.90 to 2.10); every case has a valid result"
     assert list(transitions(done, done)) == []
-    names = {event_manifest(told[0], "team", "chain", UID, NOW)["metadata"]["name"] for _ in range(2)}
+    names = {event_manifest(events[0], "team", "chain", UID, NOW)["metadata"]["name"] for _ in range(2)}
     assert len(names) == 1
 
 
-def test_a_lost_attempt_is_told_as_a_warning_with_its_case() -> None:
+def test_a_lost_attempt_is_a_warning_event_that_names_its_case() -> None:
     before = status_with()
     lost = status_with(reason="NodeLost", message="gone", number=2)
-    (told,) = transitions(before, lost)
+    (event,) = transitions(before, lost)
 
-    assert (told.kind, told.reason) == ("Warning", "NodeLost")
-    assert "attempt 1: gone" in told.message
+    assert (event.kind, event.reason) == ("Warning", "NodeLost")
+    assert "attempt 1: gone" in event.message
 
 
-def test_what_was_observed_is_the_headline_where_nothing_was_timed() -> None:
+def test_the_headline_is_the_observation_if_nothing_was_timed() -> None:
     summary = replace(make_summary(make_plan()), comparisons=(), observations=("jax/jit raised KeyReuseError",))
     status = status_with(summary)
     assert status.headline == "jax/jit raised KeyReuseError"
     assert status.comparisons == ()
 
 
-def test_of_several_cases_the_headline_says_in_how_many_it_was_observed() -> None:
+def test_the_headline_of_several_cases_counts_those_with_the_observation() -> None:
     plan = make_plan(sizes=(1, 2, 3))
     found = [("jax/jit compiled once in 4 calls",), ("jax/jit compiled once in 4 calls",), ("jax/jit raised E",)]
     summaries = [

@@ -1,4 +1,4 @@
-"""What the operator knows: a list replaces it, a watch changes it, its own writes outlast a stale list."""
+"""The operator's store: a list replaces it, a watch changes it, and its own writes survive a stale list."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ def jobs_in(store: Store) -> set[str]:
     return {held.key.name for held in store.owned(UID) if held.key.kind == "Job"}
 
 
-def test_a_list_replaces_what_is_held_and_tells_of_what_went() -> None:
+def test_a_list_replaces_the_store_and_reports_removed_objects() -> None:
     store, changed = new_store()
     store.replace("Job", None, [FIRST, SECOND], store.tick)
     changed.clear()
@@ -88,7 +88,7 @@ def test_a_list_of_one_namespace_does_not_make_older_lists_of_others_win_over_wh
     assert jobs_in(store) == {FIRST.key.name}
 
 
-def test_the_same_again_tells_no_one() -> None:
+def test_an_unchanged_object_is_not_reported_again() -> None:
     store, changed = new_store()
     store.put(FIRST)
     store.put(FIRST)
@@ -96,7 +96,7 @@ def test_the_same_again_tells_no_one() -> None:
     assert changed == [UID]
 
 
-def test_a_copy_of_a_result_in_another_namespace_is_none_of_the_runs() -> None:
+def test_a_copy_of_a_result_in_another_namespace_does_not_belong_to_the_run() -> None:
     objects = RunObjects(Store())
     objects.store.put(replace(make_summary(PLAN), namespace="elsewhere"))
     assert objects.observed(KEY).results == {}
@@ -115,8 +115,8 @@ def test_the_newest_pod_of_a_job_counts() -> None:
     assert objects.observed(KEY).pod(attempt.model_copy(update={"job_uid": old.job_uid})) == new
 
 
-def test_of_two_pods_of_a_job_the_one_that_succeeded_counts() -> None:
-    """The Job controller creates a second where the answer about the first was lost, and then lets one go."""
+def test_the_pod_that_succeeded_counts_if_a_job_has_two() -> None:
+    """The Job controller creates a second pod if the answer about the first was lost, and then deletes one."""
     store = Store()
     objects = RunObjects(store)
     attempt = make_attempt(PLAN)
@@ -128,7 +128,7 @@ def test_of_two_pods_of_a_job_the_one_that_succeeded_counts() -> None:
     assert objects.observed(KEY).pod(attempt.model_copy(update={"job_uid": old.job_uid})) == old
 
 
-def test_of_a_series_only_the_latest_result_is_exported() -> None:
+def test_only_the_latest_result_of_a_series_is_exported() -> None:
     store = Store()
     objects = RunObjects(store)
     old = make_summary(PLAN)
@@ -140,7 +140,7 @@ def test_of_a_series_only_the_latest_result_is_exported() -> None:
     assert store.count("BenchmarkResult") == 2
 
 
-def test_the_latest_result_is_the_one_that_was_stored_last_whatever_time_its_node_shows() -> None:
+def test_the_latest_result_is_the_one_stored_last_even_if_clocks_of_nodes_differ() -> None:
     store = Store()
     objects = RunObjects(store)
     case = PLAN.cases[0]
@@ -167,7 +167,7 @@ def test_a_namespace_with_many_series_takes_no_place_of_another() -> None:
     assert ({each.name for each in shown}, omitted) == ({"honest", "r-49", "r-48"}, 48)
 
 
-def test_of_more_series_than_are_exported_the_newest_are_and_the_same_until_one_changes() -> None:
+def test_above_the_limit_the_newest_series_are_exported_and_stay_the_same_until_one_changes() -> None:
     store = Store()
     objects = RunObjects(store)
     old = make_summary(PLAN)
@@ -186,20 +186,20 @@ def test_of_more_series_than_are_exported_the_newest_are_and_the_same_until_one_
     assert {each.name for each in objects.latest(2)[0]} == {"r-2", "r-3"}
 
 
-def test_a_container_that_begins_to_run_while_it_is_held_is_told_once_with_its_job() -> None:
-    told: list[tuple[Any, Any]] = []
+def test_the_start_of_a_container_is_reported_once_with_its_job() -> None:
+    begun_once: list[tuple[Any, Any]] = []
     store = Store()
-    RunObjects(store, lambda job, pod: told.append((job, pod)))
+    RunObjects(store, lambda job, pod: begun_once.append((job, pod)))
     attempt = make_attempt(PLAN)
     begun = running(attempt)
     store.put(FIRST)
-    store.put(begun)  # as after a restart: since when, nobody has seen
-    assert told == []
+    store.put(begun)  # as after a restart: its start was not observed
+    assert begun_once == []
     store.remove("Pod", (NAMESPACE, begun.key.name))
     store.put(make_pod(attempt))
     store.put(begun)
     store.put(replace(begun, phase="Succeeded"))
-    assert told == [(FIRST, begun)]
+    assert begun_once == [(FIRST, begun)]
 
 
 def manifest(name: str, version: str, owner: str = UID) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def manifest(name: str, version: str, owner: str = UID) -> dict[str, Any]:
 
 
 class ScriptedApi:
-    """Answers lists and watches from a script, then waits for ever."""
+    """Answer lists and watches from a script, then wait for ever."""
 
     # ruff: noqa: ARG002 - the parameters are those of KubernetesApi
 
@@ -259,7 +259,7 @@ class ScriptedApi:
 
 
 async def reflect(*answers: Any, pauses: list[float] | None = None) -> tuple[Store, ScriptedApi]:
-    """`pauses` is told how long the reflector would have slept; it does not."""
+    """Run a reflector against these answers; `pauses` collects the delays, which it does not sleep."""
     store, _ = new_store()
     api = ScriptedApi(*answers)
 
@@ -296,13 +296,13 @@ async def test_an_expired_watch_is_a_new_list_that_replaces_everything() -> None
     assert [kind for kind, _ in api.asked] == ["list", "watch", "list", "watch"]
 
 
-async def test_an_unwilling_server_is_asked_again() -> None:
+async def test_a_list_that_the_server_refuses_is_requested_again() -> None:
     store, _ = await reflect(ApiError(500, "etcd"), [manifest("a", "1")])
 
     assert jobs_in(store) == {"a"}
 
 
-async def test_an_error_that_nobody_expected_is_logged_with_its_traceback_and_the_objects_are_listed_again(
+async def test_an_unexpected_error_is_logged_with_its_traceback_and_the_objects_are_listed_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pauses: list[float] = []
@@ -314,7 +314,7 @@ async def test_an_error_that_nobody_expected_is_logged_with_its_traceback_and_th
     assert isinstance(record.exc_info[1], AttributeError)  # type: ignore[index]
 
 
-async def test_a_job_that_only_has_our_labels_and_another_owner_is_none_of_ours() -> None:
+async def test_a_job_with_our_labels_and_another_owner_is_ignored() -> None:
     store, _ = await reflect([manifest("forged", "1", owner="someone-else")])
 
     assert jobs_in(store) == set()
@@ -329,7 +329,7 @@ async def test_an_object_that_cannot_be_read_does_not_hide_the_others() -> None:
 
 
 @pytest.mark.parametrize("answer", [[], ExpiredError(410, "too old")], ids=["closed at once", "expired"])
-async def test_watches_that_end_before_their_time_are_made_ever_more_seldom(answer: Any) -> None:
+async def test_watches_that_end_early_are_opened_ever_less_often(answer: Any) -> None:
     pauses: list[float] = []
     lists = [[manifest("a", "1")], *([answer] if isinstance(answer, Exception) else [answer] * WATCHES_PER_LIST)]
     await reflect(*(lists * 8), pauses=pauses)
@@ -340,7 +340,7 @@ async def test_watches_that_end_before_their_time_are_made_ever_more_seldom(answ
     assert max(pauses) <= LONGEST_DELAY_SECONDS
 
 
-def test_why_a_pod_had_to_go_is_known_until_its_job_is_gone_too() -> None:
+def test_the_reason_of_a_pods_removal_is_kept_until_its_job_is_deleted_too() -> None:
     store = Store()
     objects = RunObjects(store)
     attempt = make_attempt(PLAN)

@@ -1,4 +1,4 @@
-"""What a run says while a queue holds its Job, for how long it waits, and what becomes of a pod that was taken back."""
+"""Runs in a queue: their reason, how long they wait, and what happens to a pod that the queue takes back."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ ATTEMPT = make_attempt(PLAN, job_uid=HELD.key.uid)
 MINUTE = timedelta(minutes=1)
 
 
-def told(asked: timedelta, *, in_queue: bool = True, held: Any = NOW) -> dict[str, QueueReport]:
+def reports(asked: timedelta, *, in_queue: bool = True, held: Any = NOW) -> dict[str, QueueReport]:
     return {ATTEMPT.job: QueueReport(held, NOW + asked, "the reason", in_queue)}
 
 
@@ -63,9 +63,9 @@ def test_a_job_that_its_queue_admits_at_once_costs_no_request() -> None:
     assert message(decision, "Finished").endswith(f"Job {ATTEMPT.job} waits in queue team-a.")
 
 
-def test_a_job_that_stays_held_is_asked_about_and_its_reason_told() -> None:
+def test_the_reason_of_a_job_that_stays_suspended_is_read_and_reported() -> None:
     assert at(SHORTEST_PAUSE).actions == (ReadQueue(ATTEMPT),)
-    after = at(SHORTEST_PAUSE, queues=told(SHORTEST_PAUSE))
+    after = at(SHORTEST_PAUSE, queues=reports(SHORTEST_PAUSE))
     assert after.actions == ()
     assert message(after, "Finished").endswith("the reason.")
 
@@ -74,39 +74,39 @@ def test_a_job_that_stays_held_is_asked_about_and_its_reason_told() -> None:
     ("waited", "pause"),
     [(SHORTEST_PAUSE, SHORTEST_PAUSE), (MINUTE, MINUTE), (60 * MINUTE, LONGEST_PAUSE)],
 )
-def test_the_longer_a_job_waits_the_less_often_it_is_asked_about(waited: timedelta, pause: timedelta) -> None:
-    assert at(waited, queues=told(waited)).requeue_at == NOW + waited + pause
-    assert at(waited + pause, queues=told(waited)).actions == (ReadQueue(ATTEMPT),)
+def test_the_longer_a_job_waits_the_less_often_its_queue_is_read(waited: timedelta, pause: timedelta) -> None:
+    assert at(waited, queues=reports(waited)).requeue_at == NOW + waited + pause
+    assert at(waited + pause, queues=reports(waited)).actions == (ReadQueue(ATTEMPT),)
 
 
-def test_what_was_told_of_an_earlier_wait_is_not_told_of_this_one() -> None:
+def test_the_reason_of_an_earlier_wait_is_not_reported_for_the_present_one() -> None:
     anew = replace(HELD, suspended_since=NOW + 60 * MINUTE)
-    decision = at(60 * MINUTE, queues=told(MINUTE), job=anew)
+    decision = at(60 * MINUTE, queues=reports(MINUTE), job=anew)
     assert "the reason" not in message(decision, "Finished")
 
 
 # -- for how long it waits ----------------------------------------------------------------------------------------
 
 
-def test_in_a_queue_a_run_waits_for_as_long_as_that_takes() -> None:
-    assert at(3 * Wait.NO_QUEUE.default_limit, queues=told(3 * Wait.NO_QUEUE.default_limit)).actions == ()
+def test_a_run_waits_in_a_queue_without_a_limit() -> None:
+    assert at(3 * Wait.NO_QUEUE.default_limit, queues=reports(3 * Wait.NO_QUEUE.default_limit)).actions == ()
 
 
-def test_in_no_queue_it_waits_for_no_longer_than_for_a_node() -> None:
-    early = at(MINUTE, queues=told(MINUTE, in_queue=False))
+def test_a_suspended_job_in_no_queue_waits_only_as_long_as_for_a_node() -> None:
+    early = at(MINUTE, queues=reports(MINUTE, in_queue=False))
     assert early.actions == ()
-    late = at(Wait.NO_QUEUE.default_limit, queues=told(Wait.NO_QUEUE.default_limit, in_queue=False))
+    late = at(Wait.NO_QUEUE.default_limit, queues=reports(Wait.NO_QUEUE.default_limit, in_queue=False))
     [confirm] = late.actions
     assert isinstance(confirm, ConfirmFailure)
     assert confirm.failure.reason == "StartDeadlineExceeded"
     assert "did not start within 86400 s. the reason" in confirm.failure.message
 
 
-def test_a_deadline_counts_in_a_queue_and_is_told_with_the_reason_of_that_moment() -> None:
-    waits = at(50 * MINUTE / 60, LIMITED, queues=told(50 * MINUTE / 60))
+def test_a_deadline_counts_in_a_queue_and_is_reported_with_the_latest_reason() -> None:
+    waits = at(50 * MINUTE / 60, LIMITED, queues=reports(50 * MINUTE / 60))
     assert waits.requeue_at == NOW + MINUTE
-    assert at(MINUTE, LIMITED, queues=told(50 * MINUTE / 60)).actions == (ReadQueue(ATTEMPT),)
-    [confirm] = at(MINUTE, LIMITED, queues=told(MINUTE)).actions
+    assert at(MINUTE, LIMITED, queues=reports(50 * MINUTE / 60)).actions == (ReadQueue(ATTEMPT),)
+    [confirm] = at(MINUTE, LIMITED, queues=reports(MINUTE)).actions
     assert isinstance(confirm, ConfirmFailure)
     assert "the reason" in confirm.failure.message
 
@@ -114,7 +114,7 @@ def test_a_deadline_counts_in_a_queue_and_is_told_with_the_reason_of_that_moment
 def test_a_deadline_counts_anew_where_the_queue_takes_the_job_back_after_hours() -> None:
     hours = timedelta(hours=5)
     taken_back = replace(HELD, suspended_since=NOW + hours)
-    known = told(hours + MINUTE / 2, held=NOW + hours)
+    known = reports(hours + MINUTE / 2, held=NOW + hours)
     assert at(hours + MINUTE / 2, LIMITED, job=taken_back, queues=known).actions == ()
     not_noted = replace(HELD, suspended_since=None)
     assert at(hours, LIMITED, job=not_noted).actions == ()
@@ -132,7 +132,7 @@ def test_the_wait_for_a_node_begins_when_the_queue_admits_the_job() -> None:
 
 
 def job_body(*, suspend: bool, noted: str = "", at: str = "2026-03-01T13:00:00Z") -> Any:
-    """As the API server has it: what is asked for, and what the Job controller has noted of it."""
+    """Return the Job as the API server stores it, with the spec and the Job controller's status."""
     body = build_job(PLAN.run, PLAN.cases[0], 1, PLAN.runner)
     body["metadata"] |= {"creationTimestamp": timestamp(NOW), "uid": "x"}
     body["spec"]["suspend"] = suspend
@@ -172,7 +172,7 @@ def test_a_job_that_its_queue_has_taken_back_waits_for_its_next_pod() -> None:
     assert finished(decision) == ("False", "Queued")
 
 
-def test_a_pod_that_had_to_go_with_its_queues_decision_is_neither_collected_nor_active_time() -> None:
+def test_a_pod_that_its_queue_took_back_is_neither_collected_nor_counted_as_active_time() -> None:
     gone = ended(ATTEMPT, 143, deletion_time=NOW + MINUTE, is_untracked=True)
     decision = at(3 * MINUTE, job=ADMITTED, pods=[gone])
     assert [type(action) for action in decision.actions] == [ReadEvents]  # why there is no other pod yet
@@ -197,7 +197,7 @@ def test_a_pod_that_somebody_else_deletes_counts_and_so_does_the_end_of_its_job(
     ("deleted", "finalizers", "is_untracked"),
     [(True, [], True), (True, [TRACKED], False), (False, [], False), (False, [TRACKED], False)],
 )
-def test_a_job_has_let_go_of_a_pod_that_is_deleted_without_its_finalizer(
+def test_a_deleted_pod_without_the_finalizer_of_its_job_is_no_longer_tracked_by_it(
     deleted: bool, finalizers: list[str], is_untracked: bool
 ) -> None:
     metadata = {"name": "p", "namespace": NAMESPACE, "creationTimestamp": timestamp(NOW), "finalizers": finalizers}
@@ -209,7 +209,7 @@ def test_a_job_has_let_go_of_a_pod_that_is_deleted_without_its_finalizer(
 
 
 def of_job(uid: str) -> Any:
-    """The metadata of Kueue's Workload of a Job."""
+    """Return the metadata of Kueue's Workload of a Job."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": ATTEMPT.job, "uid": uid, "controller": True}
     return {"name": "job-chain", "labels": {JOB_UID_LABEL: uid}, "ownerReferences": [owner]}
 
@@ -236,7 +236,7 @@ CHECK = {"name": "budget", "state": "Pending", "message": "ask finance"}
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "expected"),
     [
         (workload(FULL), "waits in queue team-a: couldn't assign flavors: insufficient quota for cpu, 1 more needed"),
         (workload(PREEMPTED), ": Kueue took it back (Preempted): Preempted to accommodate a workload"),
@@ -248,9 +248,9 @@ CHECK = {"name": "budget", "state": "Pending", "message": "ask finance"}
         (None, "Kueue has created no Workload for it: check that its controller runs and manages batch/job"),
     ],
 )
-def test_a_run_in_a_queue_says_what_kueue_says(found: Any, said: str) -> None:
+def test_a_run_in_a_queue_reports_kueues_message(found: Any, expected: str) -> None:
     report = asked(found)
-    assert said in report.message
+    assert expected in report.message
     assert report.message.count("accommodate") <= 1
     assert report.in_queue
 
@@ -281,14 +281,14 @@ def pending(message: str, reason: str = "Pending") -> Any:
         (workload(PREEMPTED), "kueue.x-k8s.io/priority-class"),
     ],
 )
-def test_a_run_in_a_queue_names_the_queue_and_says_what_to_do(found: Any, remedy: str) -> None:
+def test_a_run_in_a_queue_names_the_queue_and_the_remedy(found: Any, remedy: str) -> None:
     message = asked(found).message
     assert message.startswith(f"Job {ATTEMPT.job} waits in queue team-a: ")
     assert remedy in message
 
 
 @pytest.mark.parametrize(
-    ("found", "queues", "queue", "said"),
+    ("found", "queues", "queue", "expected"),
     [
         (None, ("team-b", "vision"), "team-a", "does not exist in namespace team (did you mean team-b?)"),
         (None, ("vision",), "team-a", "(one of: vision)"),
@@ -299,18 +299,18 @@ def test_a_run_in_a_queue_names_the_queue_and_says_what_to_do(found: Any, remedy
         (workload(("Finished", "True", "FailedToStart", "conflict")), (), "team-a", "(FailedToStart: conflict)"),
     ],
 )
-def test_a_run_that_no_queue_will_admit_says_so_and_what_to_do(
-    found: Any, queues: tuple[str, ...], queue: str, said: str
+def test_a_run_that_no_queue_will_admit_reports_that_and_the_remedy(
+    found: Any, queues: tuple[str, ...], queue: str, expected: str
 ) -> None:
     report = asked(found, queues, replace(HELD, queue=queue))
-    assert said in report.message
+    assert expected in report.message
     assert not report.in_queue
 
 
 @pytest.mark.parametrize(
     "owners", [[], [{"apiVersion": "v1", "kind": "ConfigMap", "uid": HELD.key.uid, "controller": True}]]
 )
-def test_a_workload_that_is_not_its_jobs_ends_no_wait_in_a_queue(owners: Any) -> None:
+def test_a_workload_of_another_job_ends_no_wait_in_a_queue(owners: Any) -> None:
     forged = workload(active=False)
     forged["metadata"] = forged["metadata"] | {"ownerReferences": owners}
     report = asked(forged)
@@ -319,25 +319,25 @@ def test_a_workload_that_is_not_its_jobs_ends_no_wait_in_a_queue(owners: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("error", "said", "in_queue"),
+    ("error", "expected", "in_queue"),
     [
         (NotFoundError(404, "404 page not found"), "this cluster has no Kueue to admit it: install Kueue, or", False),
         (ForbiddenError(403, "workloads is forbidden"), "cannot read the Workload: workloads is forbidden", True),
         (ApiError(500, "conversion webhook failed."), "cannot read the Workload: conversion webhook failed", True),
     ],
 )
-def test_whatever_refuses_to_tell_is_told(error: ApiError, said: str, in_queue: bool) -> None:
+def test_an_error_while_reading_the_queue_is_reported(error: ApiError, expected: str, in_queue: bool) -> None:
     class Refusing:
         async def list_workloads(self, *_: str) -> AsyncIterator[Any]:
             raise error
             yield
 
     report = asyncio.run(Queues(Refusing(), lambda: NOW, lambda _: ()).report(HELD))  # type: ignore[arg-type]
-    assert said in report.message
+    assert expected in report.message
     assert report.in_queue is in_queue
 
 
-def test_one_list_answers_for_all_jobs_of_a_namespace_and_of_others_nothing_is_kept() -> None:
+def test_one_list_answers_for_all_jobs_of_a_namespace_and_other_workloads_are_not_kept() -> None:
     jobs = [replace(HELD, key=HELD.key._replace(uid=f"u-{number}")) for number in range(100)]
 
     class Kueue:
@@ -370,7 +370,7 @@ def test_a_run_that_names_a_priority_and_no_queue_is_not_held() -> None:
     assert job["metadata"]["labels"][labels.QUEUE_PRIORITY] == "urgent"
 
 
-def test_the_operator_finds_out_by_itself_and_forgets_with_the_run() -> None:
+def test_the_operator_reads_the_queue_by_itself_and_forgets_the_answer_with_the_run() -> None:
     cluster = PlayedCluster(run_manifest(), lambda: "")
     objects = RunObjects(Store())
     objects.store.put(HELD)

@@ -1,4 +1,4 @@
-"""However many runs there are and however large each is, they share a bound of memory, and every run is measured."""
+"""All runs together take bounded memory, even if they are many or large, and every run is measured."""
 
 import asyncio
 import logging

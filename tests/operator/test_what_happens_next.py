@@ -1,4 +1,4 @@
-"""decide(): one situation, one expectation each; what holds for all of them together is in test_every_run_ends."""
+"""decide(): one situation and one expectation per test; test_every_run_ends tests what always holds."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -35,7 +35,7 @@ FINAL = AttemptFailure(AttemptReason.INVALID_CASE, "no such thing")
 # -- starting ---------------------------------------------------------------------------------------------------
 
 
-def test_a_new_run_is_accepted_and_its_first_case_recorded_in_the_status_that_is_written_before_its_job() -> None:
+def test_a_new_run_is_accepted_and_its_status_records_the_first_case_before_its_job_exists() -> None:
     plan = make_plan(sizes=(64, 128))
     decision = next_for(plan)
 
@@ -66,7 +66,7 @@ def test_a_recorded_attempt_without_a_job_gets_one_after_a_restart() -> None:
     assert decision.status.attempts == (make_attempt(plan),)
 
 
-def test_a_job_that_is_there_is_noted_and_not_created_again() -> None:
+def test_an_existing_job_is_recorded_and_not_created_again() -> None:
     plan = make_plan()
     attempt = make_attempt(plan)
     decision = next_for(plan, observe([make_job(plan, attempt)]), attempts=(attempt,))
@@ -89,7 +89,7 @@ def test_deciding_twice_in_the_same_situation_changes_nothing() -> None:
 # -- refusing ---------------------------------------------------------------------------------------------------
 
 
-def test_a_run_that_cannot_be_run_is_finished_at_once_and_says_why() -> None:
+def test_a_run_that_cannot_be_run_is_finished_at_once_with_the_reason() -> None:
     refused = Refused((Problem("spec.workload.name", 'unknown workload "matmul"; did you mean matmul-chain?'),))
     decision = next_for(refused)
 
@@ -112,7 +112,7 @@ def test_an_ended_pod_is_collected() -> None:
     assert action.retries == ALL_RETRIES
 
 
-def test_the_last_attempt_is_collected_as_such() -> None:
+def test_the_last_attempt_is_collected_as_the_last() -> None:
     plan = make_plan(runPolicy={"infrastructureRetries": 1})
     attempt = make_attempt(plan, number=2, retries=1)
     decision = next_for(plan, observe([make_job(plan, attempt)], [ended(attempt)]), attempts=(attempt,))
@@ -132,7 +132,7 @@ def test_a_job_is_deleted_only_with_the_result_that_has_to_be_confirmed_first() 
     assert finished(decision) == ("True", "Succeeded")
 
 
-def test_a_job_that_somebody_deleted_is_looked_into_and_not_just_made_again() -> None:
+def test_a_deleted_job_is_investigated_before_another_is_created() -> None:
     plan = make_plan()
     attempt = make_attempt(plan, job_uid="was-there")
     (action,) = next_for(plan, attempts=(attempt,)).actions
@@ -143,7 +143,7 @@ def test_a_job_that_somebody_deleted_is_looked_into_and_not_just_made_again() ->
 # -- losing -----------------------------------------------------------------------------------------------------
 
 
-def test_a_run_that_stops_makes_no_new_attempt() -> None:
+def test_a_run_that_stops_starts_no_new_attempt() -> None:
     plan = make_plan(runPolicy={"cancel": True})
     attempt = make_attempt(plan, job_uid="x")
     decision = next_for(plan, observe(failures={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
@@ -183,7 +183,7 @@ def test_a_pod_that_stays_terminating_on_a_lost_node_is_given_up() -> None:
     assert decision.status.attempts[0].number == 1
 
 
-def test_a_case_that_is_discarded_while_it_waits_says_what_it_waited_for() -> None:
+def test_a_case_that_is_discarded_while_it_waits_reports_what_it_waited_for() -> None:
     plan = make_plan(runPolicy={"cancel": True})
     attempt = make_attempt(plan, job_uid="x")
     pod = make_pod(attempt, waiting="ErrImagePull: unauthorized")
@@ -260,7 +260,7 @@ def test_without_a_deadline_one_is_derived_from_what_the_cases_may_take() -> Non
 # -- strays ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_job_that_no_attempt_names_is_deleted_while_it_goes_and_kept_for_its_log_once_it_ended() -> None:
+def test_an_unknown_job_is_deleted_while_it_runs_and_kept_for_its_log_if_it_has_ended() -> None:
     plan = make_plan()
     now_wanted = make_attempt(plan, number=2, retries=1)
     stray = make_job(plan, make_attempt(plan, number=1))
@@ -310,15 +310,15 @@ def test_a_change_of_a_finished_run_is_acknowledged_by_its_conditions_for_which_
     ]
 
 
-def test_what_is_refused_again_and_again_is_said_in_the_servers_words_while_it_waits() -> None:
+def test_a_repeated_refusal_is_reported_with_the_servers_message_while_the_case_waits() -> None:
     plan = make_plan()
     attempt = make_attempt(plan, job_uid="x")
     observed = observe([make_job(plan, attempt, has_ended=True)], [ended(attempt)])
-    for tries, said in (
+    for tries, expected in (
         (1, "0 of 1 cases done."),
         (2, f"{attempt.case}: the log of its pod cannot be read: busy. Check"),
     ):
         obstacle = Obstacle(Wait.READ_LOG, NOW, tries, "busy")
         decision = next_for(plan, replace(observed, obstacles={attempt.job: obstacle}), attempts=(attempt,))
-        assert said in message(decision, "Finished")
+        assert expected in message(decision, "Finished")
         assert ("busy" in message(decision, "Finished")) == (tries > 1)

@@ -1,4 +1,4 @@
-"""Why the cluster ended a pod, in the cluster's words: each cause has its reason, and what may help."""
+"""Each cause for which the cluster ends a pod has a reason, the cluster's message and a remedy."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def failure_of(exit_code: int = 137, **pod: Any) -> AttemptFailure:
         ("", "", "EvictionByEvictionAPI: Eviction API: evicting", "Disrupted", DISRUPTION),
     ],
 )
-def test_each_cause_has_a_reason_and_keeps_its_words(
+def test_each_cause_has_a_reason_and_keeps_the_clusters_message(
     pod_reason: str, pod_message: str, disruption: str, reason: str, retries: str | None
 ) -> None:
     failure = failure_of(pod_reason=pod_reason, pod_message=pod_message, disruption=disruption, node="far")
@@ -62,7 +62,7 @@ def test_each_cause_has_a_reason_and_keeps_its_words(
     assert failure.reason.remedy in failure.message
 
 
-def test_rounds_before_too_much_was_written_are_kept_because_no_attempt_follows() -> None:
+def test_rounds_before_the_disk_limit_are_kept_because_no_attempt_follows() -> None:
     pod = ended(ATTEMPT, 137, pod_reason="Evicted", pod_message="Usage of EmptyDir volume exceeds the limit")
     checkpoint = make_result(CASE, complete=False)
     log = "\n".join(line for line in make_log(make_result(CASE), checkpoint).splitlines() if " result " not in line)
@@ -79,14 +79,14 @@ def test_an_interrupted_result_is_kept_only_if_its_own_kind_of_retry_is_used_up(
         assert isinstance(found, Result) is kept
 
 
-def test_a_container_that_starts_nowhere_is_not_tried_again() -> None:
+def test_a_container_that_can_start_on_no_node_is_not_tried_again() -> None:
     message = 'failed to create containerd task: exec: "python": executable file not found in $PATH'
     failure = failure_of(128, reason="StartError", message=message, started_at=None)
     assert (failure.reason, failure.reason.retry_limit) == ("StartError", None)
     assert message in failure.message
 
 
-def test_a_pod_that_waited_until_its_own_deadline_says_for_what_and_is_not_tried_again() -> None:
+def test_a_pod_that_waited_until_its_deadline_is_not_tried_again_and_its_reason_names_what_it_waited_for() -> None:
     failure = failure_of(
         started_at=None,
         pod_reason="DeadlineExceeded",
@@ -97,7 +97,7 @@ def test_a_pod_that_waited_until_its_own_deadline_says_for_what_and_is_not_tried
     assert "It waited for this: ErrImagePull: unauthorized" in failure.message
 
 
-def test_a_pod_whose_init_container_failed_names_it_with_its_words() -> None:
+def test_a_pod_whose_init_container_failed_names_it_with_its_message() -> None:
     failure = failure_of(
         started_at=None,
         waiting="PodInitializing",
@@ -107,7 +107,7 @@ def test_a_pod_whose_init_container_failed_names_it_with_its_words() -> None:
     assert "init container vault-agent-init failed with exit code 3 (Error: permission denied)" in failure.message
 
 
-def test_a_lost_result_names_the_container_that_failed_beside_the_runner() -> None:
+def test_a_missing_result_names_another_container_that_failed() -> None:
     failure = failure_of(143, failed_containers=("proxy failed with exit code 9 (Error)",))
     assert failure.reason == "ResultLost"
     assert "proxy failed with exit code 9 (Error)" in failure.message

@@ -46,11 +46,11 @@ def unschedulable(message: str) -> Any:
         (pod(), "a first pull takes minutes"),
     ],
 )
-def test_each_reason_comes_with_what_to_do(waiting: Any, expected: str) -> None:
+def test_each_reason_comes_with_a_remedy(waiting: Any, expected: str) -> None:
     assert expected in explain_pending(JOB, waiting, PROFILE)
 
 
-def test_an_image_that_cannot_be_pulled_is_told_in_the_same_words_between_two_tries() -> None:
+def test_the_message_about_an_image_stays_the_same_between_two_pulls() -> None:
     why = "ErrImagePull: failed to resolve reference: not found"
     tried = pod(waiting={"reason": "ErrImagePull", "message": why.partition(": ")[2]})
     later = pod(waiting={"reason": "ImagePullBackOff", "message": f'Back-off pulling image "x/y:1": {why}'})
@@ -87,10 +87,10 @@ def injected(state: Any, *, sidecar: bool = False) -> Any:
         ({"terminated": {"exitCode": 3, "reason": "Error", "message": "denied"}}, "failed with exit code 3"),
     ],
 )
-def test_an_injected_init_container_that_holds_up_the_runner_is_named_with_its_state(state: Any, expected: str) -> None:
-    said = explain_pending(JOB, injected(state), PROFILE)
-    assert said.startswith(f"Init container vault-agent-init {expected}")
-    assert "ask whoever runs that webhook" in said
+def test_an_injected_init_container_that_delays_the_runner_is_named_with_its_state(state: Any, expected: str) -> None:
+    reason = explain_pending(JOB, injected(state), PROFILE)
+    assert reason.startswith(f"Init container vault-agent-init {expected}")
+    assert "ask whoever runs that webhook" in reason
 
 
 def test_an_init_container_that_need_not_end_or_has_just_begun_is_not_blamed() -> None:
@@ -103,10 +103,10 @@ def test_an_init_container_that_need_not_end_or_has_just_begun_is_not_blamed() -
         assert explain_pending(JOB, harmless, PROFILE) == preparing
 
 
-def test_a_script_may_be_what_the_node_waits_for() -> None:
+def test_a_missing_script_is_named_if_the_pod_cannot_mount_it() -> None:
     script = ConfigMapKey(name="my-workloads", key="softmax.py")
-    said = explain_pending(JOB, pod(waiting={"reason": "ContainerCreating"}), PROFILE, script)
-    assert said.endswith("check that ConfigMap my-workloads exists and has the key softmax.py.")
+    reason = explain_pending(JOB, pod(waiting={"reason": "ContainerCreating"}), PROFILE, script)
+    assert reason.endswith("check that ConfigMap my-workloads exists and has the key softmax.py.")
 
 
 def test_a_job_without_pod_points_to_quotas_and_webhooks() -> None:
@@ -123,10 +123,10 @@ def test_a_job_without_pod_points_to_quotas_and_webhooks() -> None:
         ("FailedCreate: something new", "kubectl describe job"),
     ],
 )
-def test_what_refuses_the_pod_of_a_job_is_told_in_its_own_words(words: str, expected: str) -> None:
-    said = explain_pending(JOB, None, PROFILE, event_message=words)
-    assert said.startswith(f"Job {JOB.key.name} has no pod yet: {words}. ")
-    assert expected in said
+def test_a_refusal_of_a_jobs_pod_is_reported_with_its_message(words: str, expected: str) -> None:
+    reason = explain_pending(JOB, None, PROFILE, event_message=words)
+    assert reason.startswith(f"Job {JOB.key.name} has no pod yet: {words}. ")
+    assert expected in reason
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,10 @@ def test_what_refuses_the_pod_of_a_job_is_told_in_its_own_words(words: str, expe
         ('FailedMount: configmap "mine" not found', "Create it, and the pod continues by itself"),
     ],
 )
-def test_what_a_node_does_before_it_starts_the_pod_is_told_in_the_kubelets_words(words: str, expected: str) -> None:
-    said = explain_pending(JOB, pod(), PROFILE, event_message=words)
-    assert said.startswith(f"The node is preparing the pod: {words}. ")
-    assert expected in said
+def test_the_preparation_of_a_pod_is_reported_with_the_kubelets_message(words: str, expected: str) -> None:
+    reason = explain_pending(JOB, pod(), PROFILE, event_message=words)
+    assert reason.startswith(f"The node is preparing the pod: {words}. ")
+    assert expected in reason
 
 
 def test_the_newest_event_counts_and_a_warning_before_others_of_its_second() -> None:
@@ -152,5 +152,5 @@ def test_the_newest_event_counts_and_a_warning_before_others_of_its_second() -> 
     assert summarize_event({"eventTime": "2026-03-01T12:00:00.5Z", "reason": "R", "metadata": {}}).message == "R"
 
 
-def test_a_case_without_job_is_about_to_get_one() -> None:
+def test_a_case_without_a_job_is_reported_as_about_to_get_one() -> None:
     assert explain_pending(None, None, PROFILE) == "Its Job is being created."

@@ -157,7 +157,7 @@ def held(operator: Operator) -> dict[str, int]:
         "idle": len(reconciler._idle),
         "history": len(reconciler.history._runs),
         "known": len(known._runs),
-        "heard": len(known._events),
+        "events": len(known._events),
         "versions": len(known._versions),
         "memories": len(applier._memories),
         "written": len(store._fresh_at),

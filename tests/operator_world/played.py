@@ -143,8 +143,8 @@ class PlayedCluster(Cluster):
         self.discarded_whole: list[str] = []
         """Cases whose Job was deleted although its pod had ended with a whole result that was not stored."""
         self._pods_made = 0
-        self.told: list[Any] = []
-        """Every version of the run, as a watch tells of them in turn."""
+        self.run_versions: list[Any] = []
+        """Every version of the run, in the order in which a watch delivers them."""
         server.changed.append(self._changed)
         self._run = Id("benchmarkruns", run["metadata"]["namespace"], run["metadata"]["name"])
         server._alive.add(run["metadata"]["uid"])
@@ -254,7 +254,7 @@ class PlayedCluster(Cluster):
     def _changed(self, kind: str, version: Version, _: Version | None) -> None:
         match version.id.plural, kind:
             case "benchmarkruns", "ADDED" | "MODIFIED":
-                self.told.append(copy.deepcopy(version.manifest))
+                self.run_versions.append(copy.deepcopy(version.manifest))
             case "jobs", "ADDED":
                 self.created.append(version.id.name)
             case "jobs", "DELETED":
