@@ -20,7 +20,7 @@ def limit_of(remaining: float, *, launches: int, left: int, earlier: Sequence[fl
     return limit.seconds
 
 
-def test_a_first_launch_that_hangs_leaves_the_others_their_share() -> None:
+def test_a_first_launch_that_hangs_leaves_the_others_their_share_of_the_time() -> None:
     assert limit_of(600, launches=3, left=3) == 200
     assert limit_of(500, launches=3, left=2) == 250
 
@@ -29,17 +29,17 @@ def test_a_first_launch_may_take_what_the_least_number_of_rounds_allows() -> Non
     assert limit_of(600, launches=16, left=16) == 120
 
 
-def test_a_first_launch_for_which_others_left_little_is_late_only_after_an_even_share() -> None:
+def test_a_first_launch_with_little_time_left_is_late_only_after_an_even_share() -> None:
     assert limit_of(7, launches=3, left=1) == 200
     assert limit_of(250, launches=3, left=1) == 250
 
 
-def test_a_later_launch_hangs_that_takes_five_times_as_long_as_the_longest_before_it() -> None:
+def test_a_later_launch_hangs_if_it_takes_five_times_as_long_as_the_longest_before() -> None:
     assert limit_of(500, launches=2, left=2, earlier=[10, 20]) == 100
     assert limit_of(500, launches=2, left=2, earlier=[0.1]) == HANG_SECONDS
 
 
-def test_a_warm_probe_may_take_twice_as_long_as_a_cold_start_and_no_less_than_any_probe() -> None:
+def test_a_warm_probe_may_take_twice_a_cold_start_and_at_least_the_limit_of_any_probe() -> None:
     assert warm_limit(60.0, 20.0).seconds == 120
     assert warm_limit(0.5, 20.0).seconds == 20
 
@@ -79,7 +79,7 @@ def test_several_probes_have_a_limit_each() -> None:
 
 
 @pytest.mark.parametrize("probing", [False, True])
-def test_the_cases_limit_ends_whatever_is_under_way(probing: bool) -> None:
+def test_the_cases_limit_ends_any_launch(probing: bool) -> None:
     launch = Passing(case_seconds=5.0)
     if probing:
         launch.allowance.probe_began()
@@ -88,7 +88,7 @@ def test_the_cases_limit_ends_whatever_is_under_way(probing: bool) -> None:
     assert launch.allowance.nearest_limit == "case"
 
 
-def test_a_launch_that_has_all_that_is_left_of_the_case_is_late_itself() -> None:
+def test_a_launch_with_all_remaining_time_of_the_case_is_late_itself() -> None:
     launch = Passing(case_seconds=10.0)
     launch.now += 10
     assert launch.left() == 0
@@ -118,14 +118,14 @@ class Crowded(Passing):
 
 
 @pytest.mark.parametrize(("share", "seconds"), [(0.0, 10), (0.5, 20), (0.8, 50), (1.0, 50)])
-def test_time_that_others_had_the_processors_makes_no_launch_hang(share: float, seconds: float) -> None:
+def test_time_during_which_others_used_the_processors_does_not_count_as_a_hang(share: float, seconds: float) -> None:
     launch = Crowded(share)
     assert launch.ended_after() == pytest.approx(seconds, rel=1e-3)
     assert launch.allowance.nearest_limit == "launch"
     assert launch.allowance.granted_seconds == pytest.approx(seconds, rel=0.02)
 
 
-def test_who_has_the_processors_is_asked_once_time_is_up() -> None:
+def test_other_load_is_read_only_when_the_limit_is_reached() -> None:
     launch = Crowded(0.5)
     launch.now += 9.9
     assert launch.left() == pytest.approx(0.1)

@@ -28,7 +28,7 @@ def launch(variant: str, number: int, *seconds: float, **more: Any) -> LaunchRec
     return LaunchRecord(variant=variant, round=number, position=0, wall_seconds=10, blocks=blocks, **more)
 
 
-def test_a_launch_comes_to_the_median_of_its_blocks_per_unit() -> None:
+def test_the_time_of_a_launch_is_the_median_of_its_blocks_per_unit() -> None:
     result = assemble(case_of("a", "b"), [launch("a", 1, 1.0, 3.0, 2.0)], JUDGED, TIMING)
     (summary,) = result.variants[0].launches
     assert (summary.seconds, summary.blocks, summary.units_per_block) == ("0.2", 3, 10)
@@ -58,7 +58,7 @@ def test_quantiles_interpolate_between_order_statistics(percent: int, expected: 
     assert quantile([7.0], percent) == 7.0
 
 
-def test_phases_are_in_their_order_with_least_and_most() -> None:
+def test_phases_are_in_order_with_minimum_and_maximum() -> None:
     phases = [
         (PhaseRecord(phase="steady", seconds=1), PhaseRecord(phase="import", seconds=seconds)) for seconds in (3, 1, 8)
     ]
@@ -68,7 +68,7 @@ def test_phases_are_in_their_order_with_least_and_most() -> None:
     assert (found[0].min_seconds, found[0].median_seconds, found[0].max_seconds) == ("1", "3", "8")
 
 
-def test_what_compiling_is_made_of_is_the_median_over_launches() -> None:
+def test_the_parts_of_compiling_are_medians_over_launches() -> None:
     made_of = [{"trace": 1.0, "backend": 5.0}, {"trace": 3.0}, {"trace": 2.0, "backend": 6.0, "x" * 40_000: 1.0}]
     launches = [
         launch("a", number, 1.0, phases=(PhaseRecord(phase="compile", seconds=9, parts=parts),))
@@ -78,7 +78,7 @@ def test_what_compiling_is_made_of_is_the_median_over_launches() -> None:
     assert compiling.parts == {"trace": "2", "backend": "5"}
 
 
-def test_the_worst_parity_of_the_launches_is_kept() -> None:
+def test_the_worst_parity_of_all_launches_is_kept() -> None:
     launches = [
         launch("a", number, 1.0, facts={"unitsPerCall": 4}).model_copy(
             update={"parity": ParityReading(units=1, finite=True, worst_ratio=ratio, worst_array="x", detail="")}
@@ -103,7 +103,7 @@ def test_facts_become_rate_memory_unit_and_versions() -> None:
     assert result.fingerprint["version.jax"] == "0.10.2"
 
 
-def test_what_was_compiled_is_what_launches_that_were_told_agree_on() -> None:
+def test_numbers_of_compiled_programs_are_reported_if_launches_agree() -> None:
     told = [
         {"kernels_per_call": 3, "program_size": 40, "aliased_bytes": 0},
         {"kernels_per_call": 5, "program_size": None, "aliased_bytes": 0},
@@ -124,7 +124,7 @@ def test_a_failed_variant_keeps_what_it_measured_before() -> None:
     assert [summary.round for summary in variant.launches] == [1]
 
 
-def test_every_second_of_the_case_is_accounted_for() -> None:
+def test_every_second_of_the_case_is_attributed() -> None:
     phases = (PhaseRecord(phase="import", seconds=3), PhaseRecord(phase="steady", seconds=5))
     kept, lost = launch("a", 1, 2.0, 2.0, phases=phases), launch("b", 1, 1.0, phases=phases)
     kept = kept.model_copy(update={"warm": WarmProbe(wall_seconds=3)})
@@ -142,7 +142,7 @@ def test_every_second_of_the_case_is_accounted_for() -> None:
     assert parts == overhead["total"]
 
 
-def test_what_is_done_beside_the_phases_has_a_name_of_its_own() -> None:
+def test_work_outside_the_phases_has_a_name_of_its_own() -> None:
     phases = (PhaseRecord(phase="import", seconds=3), PhaseRecord(phase="steady", seconds=5))
     asides = [{"parity": 0.25, "limits": 0.5}, {"limits": 0.5}, {}]
     launches = [
@@ -154,7 +154,7 @@ def test_what_is_done_beside_the_phases_has_a_name_of_its_own() -> None:
     assert told == ["9", "0.25", "1", "4.75"]
 
 
-def test_what_a_time_limit_kept_from_being_measured_is_noted() -> None:
+def test_rounds_that_the_time_limit_prevented_are_noted() -> None:
     measured, cut = launch("a", 1, 1.0), launch("b", 1).model_copy(update={"unfinished": "time-limit"})
     timing = dataclasses.replace(TIMING, stopped="TimeLimitReached", discarded=(cut,))
     notes = assemble(case_of("a", "b"), [measured], None, timing).notes
@@ -164,7 +164,7 @@ def test_what_a_time_limit_kept_from_being_measured_is_noted() -> None:
     )
 
 
-def test_data_that_was_to_be_cold_and_was_not_is_noted() -> None:
+def test_data_that_should_be_cold_and_was_not_is_noted() -> None:
     warm = assemble(case_of("a", "b"), [launch("a", 1, 1.0, facts={"cold": False})], JUDGED, TIMING)
     assert any("caches could not be emptied" in note for note in warm.notes)
     for facts in ({"cold": True}, {}):
@@ -215,7 +215,7 @@ def test_a_variants_time_is_the_geometric_mean_of_its_launches() -> None:
 
 
 @pytest.mark.parametrize("name", ["parity", "non-finite", "work-present", "recompiled"])
-def test_what_was_timed_of_a_rejected_variant_is_not_in_the_result(name: str) -> None:
+def test_times_of_a_rejected_variant_are_not_in_the_result(name: str) -> None:
     off = Check(name=name, outcome="failed", reading="off", variant="a")
     checks = (*(check for check in JUDGED.certificate.checks if check.name != name), off)
     passed = Check(name=name, outcome="passed", reading="0", variant="b")
@@ -230,7 +230,7 @@ def test_what_was_timed_of_a_rejected_variant_is_not_in_the_result(name: str) ->
     assert sound.numbers.flops_per_second == "40000000000"
 
 
-def test_before_anything_is_judged_there_is_no_time() -> None:
+def test_no_time_is_reported_before_a_judgement() -> None:
     assert assemble(case_of("a", "b"), [launch("a", 1, 1.0)], None, TIMING).variants[0].seconds is None
 
 
@@ -255,7 +255,7 @@ def test_half_or_twice_the_operations_of_the_baseline_are_a_note(written: float,
     assert "".join(result.notes).startswith(note)
 
 
-def test_what_calls_change_is_a_note() -> None:
+def test_arrays_that_calls_change_are_noted() -> None:
     facts = {"changed": ["net.1.running_mean", "net.1.running_var", "net.0.weight", "net.0.bias"]}
     launches = [launch("a", number, 1.0, facts=facts) for number in (1, 2)]
     [note] = assemble(case_of("a", "b"), launches, JUDGED, TIMING).notes

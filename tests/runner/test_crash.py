@@ -38,5 +38,5 @@ def test_without_a_script_the_innermost_calls_of_the_thread_that_crashed_are_nam
 
 
 @pytest.mark.parametrize("errors", [b"", b"terminate called without an active exception\n", SEGFAULT[:80]])
-def test_a_process_that_says_nothing_of_its_calls_is_at_no_line(errors: bytes) -> None:
+def test_a_process_that_reports_no_calls_has_no_line(errors: bytes) -> None:
     assert crash_location(errors, "; it hung") == ""

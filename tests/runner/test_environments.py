@@ -92,7 +92,7 @@ def unusable(directory: Path) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_each_unusable_environment_is_named_with_its_reason_and_costs_the_others_nothing(
+def test_unusable_environments_are_named_with_their_reasons_and_do_not_affect_the_others(
     run: Run, tmp_path: Path
 ) -> None:
     rows = unusable(tmp_path)
@@ -129,7 +129,7 @@ def test_an_environment_that_was_changed_after_its_installation_is_not_used(run:
     assert "jax 0.9.2 in place of 0.9.1, no jaxlib" in failure.message
 
 
-def test_what_an_environment_lacks_is_to_be_added_to_its_requirements(run: Run, tmp_path: Path) -> None:
+def test_a_missing_package_of_an_environment_has_to_be_added_to_its_requirements(run: Run, tmp_path: Path) -> None:
     stub = STUB.format(python=sys.executable, answer={"missing": "flax"})
     interpreter = program(tmp_path / "venv" / "python", stub)
     ended = run(
@@ -140,7 +140,7 @@ def test_what_an_environment_lacks_is_to_be_added_to_its_requirements(run: Run, 
     assert "flax is not installed in it: add it to the requirements of environment lean" in failure.message
 
 
-def test_versions_and_digest_of_an_environment_stand_in_the_result(run: Run, tmp_path: Path) -> None:
+def test_the_result_holds_versions_and_digest_of_an_environment(run: Run, tmp_path: Path) -> None:
     interpreter = program(tmp_path / "venv" / "python", STUB.format(python=sys.executable, answer={}))
     ended = run(in_environments(case_of("fine"), {"good": interpreter}))
     (environment,) = ended.result.case.environments

@@ -36,7 +36,7 @@ def test_each_variant_is_launched_once_more_after_the_rounds(simulate: Simulatio
     assert not unknown(ended)
 
 
-def test_the_extra_launches_take_time_and_count_for_nothing_else(simulate: Simulation) -> None:
+def test_the_extra_launches_change_nothing_but_the_duration(simulate: Simulation) -> None:
     plain, ended = simulate(case_of(PROFILED, "profiled_2")), simulate(explained(PROFILED, "profiled_2"))
     assert ended.launches == plain.launches
     assert ended.result.rounds == plain.result.rounds
@@ -88,14 +88,14 @@ def test_a_variant_that_failed_is_not_launched_again(simulate: Simulation) -> No
     assert explaining == [PROFILED, "profiled_2"]
 
 
-def test_without_time_left_nothing_is_launched(simulate: Simulation) -> None:
+def test_no_extra_launch_starts_without_time_left(simulate: Simulation) -> None:
     ended = simulate(explained(PROFILED, "profiled_2", limit=5, rounds=20))
     assert [request.purpose for request in ended.requests if request.purpose == "explain"] == []
     assert all("time limit" in note for note in unknown(ended))
     assert len(unknown(ended)) == 2
 
 
-def test_traces_are_kept_where_the_runner_is_told_and_frameworks_know_that_they_are_profiled(
+def test_traces_are_kept_in_the_runners_directory_and_frameworks_know_that_they_are_profiled(
     run: Callable[..., Ended], tmp_path: Path
 ) -> None:
     traces = tmp_path / "traces"
@@ -109,7 +109,7 @@ def test_traces_are_kept_where_the_runner_is_told_and_frameworks_know_that_they_
     assert ended.result.notes == ()
 
 
-def test_a_directory_that_keeps_no_traces_is_noted(run: Callable[..., Ended], tmp_path: Path) -> None:
+def test_a_directory_that_cannot_keep_traces_is_noted(run: Callable[..., Ended], tmp_path: Path) -> None:
     ended = run(
         explained("jax/jit", "pytorch/eager", limit=HANG_SECONDS),
         environment={TRACE_DIRECTORY: str(tmp_path / "absent")},

@@ -28,7 +28,7 @@ SIMULATED_FAILURES = {
 }
 
 
-def test_launches_that_fail_are_named_with_their_reasons_and_cost_the_others_nothing(run: Run) -> None:
+def test_failed_launches_are_named_with_their_reasons_and_do_not_affect_the_others(run: Run) -> None:
     ended = run(case_of("fine", *FAILURES, "fine_2"))
     for behaviour, (reason, message) in FAILURES.items():
         failure = ended.variant(behaviour).failure
@@ -57,7 +57,7 @@ def test_the_reason_of_a_failure(simulate: Simulation, behaviour: str) -> None:
     assert ended.result.rounds == 2
 
 
-def test_a_crash_is_named_with_the_lines_that_led_to_it(run: Run) -> None:
+def test_a_crash_is_reported_with_its_last_lines_of_code(run: Run) -> None:
     failure = run(case_of("fine", "segfaults")).variant("segfaults").failure
     assert failure is not None
     assert re.search(r"called from scripted_launch\.py, line \d+ in <module>", failure.message)
@@ -93,7 +93,7 @@ def test_a_first_failure_that_leaves_nothing_to_compare_ends_the_case_at_once(
     assert ended.result.notes == ()
 
 
-def test_a_launch_that_needs_autograd_starts_again_with_it_and_later_ones_start_so(simulate: Simulation) -> None:
+def test_a_launch_that_needs_autograd_is_repeated_with_it_as_are_later_ones(simulate: Simulation) -> None:
     ended = simulate(case_of("fine", "computes-gradients", rounds=3))
     variant = ended.variant("computes-gradients")
     assert variant.failure is None
@@ -117,14 +117,14 @@ def test_a_variant_that_fails_in_a_later_round_is_not_launched_again(simulate: S
     assert [launch.round for launch in ended.variant("fine").launches] == [1, 2, 3, 4]
 
 
-def test_when_every_variant_failed_measuring_stops(simulate: Simulation) -> None:
+def test_measuring_stops_when_every_variant_has_failed(simulate: Simulation) -> None:
     ended = simulate(case_of("raises-in-round-2", "crashes-in-steady", rounds=9))
     assert ended.result.stopped == "NothingToCompare"
     assert len(ended.launches) == 3
 
 
 @pytest.mark.slow
-def test_a_launch_that_hangs_is_ended_and_says_where_it_hung(run: Run) -> None:
+def test_a_launch_that_hangs_is_killed_and_its_failure_names_the_line(run: Run) -> None:
     ended = run(case_of("fine", "hangs", "fine_2", limit=8))
     failure = ended.variant("hangs").failure
     assert failure is not None
@@ -136,7 +136,7 @@ def test_a_launch_that_hangs_is_ended_and_says_where_it_hung(run: Run) -> None:
     assert processes_below(ended.work) == []
 
 
-def test_a_launch_that_is_done_is_not_held_up_by_a_grandchild_with_its_pipe(run: Run) -> None:
+def test_a_finished_launch_does_not_wait_for_a_grandchild_that_holds_its_pipe(run: Run) -> None:
     ended = run(case_of("fine", "grandchild"))
     assert ended.variant("grandchild").failure is None
     assert processes_below(ended.work) == []
@@ -148,7 +148,7 @@ def test_a_crash_after_the_final_message_does_not_undo_the_measurement(run: Run)
     assert len(ended.variant("crashes-after-done").launches) == 2
 
 
-def test_a_launch_that_says_absurd_facts_is_measured_without_them(simulate: Simulation) -> None:
+def test_absurd_facts_of_a_launch_are_ignored(simulate: Simulation) -> None:
     ended = simulate(case_of("fine", "absurd-facts"))
     variant = ended.variant("absurd-facts")
     assert variant.seconds is not None
@@ -157,7 +157,7 @@ def test_a_launch_that_says_absurd_facts_is_measured_without_them(simulate: Simu
     assert ended.result.unit == "step"
 
 
-def test_a_launch_that_cannot_be_started_is_an_error_of_our_own(run: Run) -> None:
+def test_a_launch_that_cannot_be_started_is_an_internal_error(run: Run) -> None:
     ended = run(case_of("fine", "fine_2"), launch=["/nonexistent/python"])
     assert ended.status == 3
     assert ended.headline.state == "failed"

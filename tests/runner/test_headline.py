@@ -10,7 +10,7 @@ from runner.supervision import Ended, Supervised, case_of
 Run = Callable[..., Ended]
 
 
-def test_while_a_launch_runs_the_headline_names_it(start: Callable[..., Supervised], tmp_path: Path) -> None:
+def test_the_headline_names_the_running_launch(start: Callable[..., Supervised], tmp_path: Path) -> None:
     supervised = start(case_of("hangs", "killed"), launch=["/bin/sleep", "60"])
     named = None
     while named is None:
@@ -22,7 +22,7 @@ def test_while_a_launch_runs_the_headline_names_it(start: Callable[..., Supervis
     assert supervised.end().headline.running is None
 
 
-def test_the_file_is_rewritten_in_place_because_it_may_be_a_mount_of_its_own(tmp_path: Path) -> None:
+def test_the_headline_is_written_in_place_because_its_file_may_be_a_mount(tmp_path: Path) -> None:
     path = tmp_path / "termination-log"
     path.write_text("x" * 2000)
     inode = path.stat().st_ino
@@ -32,7 +32,7 @@ def test_the_file_is_rewritten_in_place_because_it_may_be_a_mount_of_its_own(tmp
     assert path.read_text() == written.to_message()
 
 
-def test_a_headline_that_cannot_be_written_is_said_once_and_stops_nothing(tmp_path: Path) -> None:
+def test_a_headline_that_cannot_be_written_is_logged_once_and_stops_nothing(tmp_path: Path) -> None:
     complaints: list[str] = []
     message = TerminationMessage(tmp_path / "missing" / "file", complain=complaints.append)
     for _ in range(2):

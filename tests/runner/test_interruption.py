@@ -35,7 +35,7 @@ def read_until(supervised: Supervised, wanted: Callable[[object], bool]) -> byte
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_every_descendant_and_delivers_what_was_measured(
+def test_a_signal_ends_every_descendant_and_delivers_the_measured_rounds(
     waiting: tuple[Supervised, bytes, list[psutil.Process]], number: signal.Signals, status: int
 ) -> None:
     supervised, _, descendants = waiting
@@ -64,7 +64,7 @@ def test_a_signal_ends_every_descendant_and_delivers_what_was_measured(
     ],
     ids=["a pair", "the baseline alone", "a variant alone"],
 )
-def test_what_was_measured_with_the_baseline_counts_though_its_round_was_interrupted(
+def test_a_pair_with_the_baseline_counts_though_its_round_was_interrupted(
     simulate: Simulation, order: tuple[str, ...], counted: int, discarded: str
 ) -> None:
     variants = ("fine", "fine_2", "interrupted-in-round-2")
@@ -86,7 +86,7 @@ def test_a_launch_that_had_measured_when_its_warm_probe_was_interrupted_counts(s
     assert ended.result.notes == ()
 
 
-def test_a_signal_in_the_first_round_delivers_a_result_without_times(start: Start) -> None:
+def test_a_signal_in_the_first_round_causes_a_result_without_times(start: Start) -> None:
     supervised = start(case_of("hangs", "fine"))
     read_until(supervised, lambda event: isinstance(event, PhaseReached) and event.phase == "setup")
     supervised.process.terminate()
@@ -96,7 +96,7 @@ def test_a_signal_in_the_first_round_delivers_a_result_without_times(start: Star
     assert all(variant.seconds is None and variant.failure is None for variant in ended.result.variants)
 
 
-def test_a_judge_that_takes_too_long_after_a_signal_is_ended_and_the_rounds_before_are_kept(
+def test_a_judge_that_takes_too_long_after_a_signal_is_killed_and_earlier_rounds_are_kept(
     start: Start,
 ) -> None:
     environment = {"LAST_JUDGE_SECONDS": "0.5"}
@@ -111,7 +111,7 @@ def test_a_judge_that_takes_too_long_after_a_signal_is_ended_and_the_rounds_befo
     assert [launch.round for launch in ended.variant("fine").launches] == [1]
 
 
-def test_a_round_that_was_being_judged_is_judged_even_so(start: Start) -> None:
+def test_judging_of_a_round_is_completed_after_a_signal(start: Start) -> None:
     environment = {"LAST_JUDGE_SECONDS": str(HANG_SECONDS)}
     supervised = start(case_of("fine", "fine_2"), judge="waits-once-in-round-2", environment=environment)
     read_until(supervised, lambda event: isinstance(event, RoundFinished))
@@ -135,7 +135,7 @@ def test_a_launch_does_not_outlive_a_supervisor_that_was_killed(
     assert not launch.is_running()  # of what left its session, as the grandchild did, only a container's end takes care
 
 
-def test_a_reader_that_goes_away_ends_the_case(start: Start) -> None:
+def test_a_closed_output_pipe_ends_the_case(start: Start) -> None:
     supervised = start(case_of("fine", "fine_2", rounds=50))
     read_until(supervised, lambda event: isinstance(event, RoundFinished))
     assert supervised.process.stdout is not None

@@ -24,7 +24,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("document", CASES)
-def test_a_case_document_that_cannot_be_run_is_refused_with_what_is_wrong(run: Run, document: str) -> None:
+def test_a_case_document_that_cannot_be_run_is_refused_with_the_problem(run: Run, document: str) -> None:
     ended = run(document)
     assert ended.status == 2
     assert ended.headline.state == "failed"
@@ -42,7 +42,7 @@ def test_a_script_that_is_no_workload_is_refused_with_its_line(run: Run, tmp_pat
     assert "mine.py, line 3: NameError: name 'nonsense' is not defined" in ended.headline.message
 
 
-def test_what_a_scripts_cost_raises_is_said_with_its_line(run: Run, tmp_path: Path) -> None:
+def test_an_exception_in_a_scripts_cost_is_reported_with_its_line(run: Run, tmp_path: Path) -> None:
     broken = tmp_path / "mine.py"
     example = Path(__file__).parents[2] / "examples" / "linear_step.py"
     cost = "Cost(flops=4.0 * numbers, bytes=2.0 * numbers * float_bytes)"
@@ -56,7 +56,7 @@ def test_what_a_scripts_cost_raises_is_said_with_its_line(run: Run, tmp_path: Pa
     assert "(mine.py, line " in ended.headline.message
 
 
-def test_what_a_scripts_measure_raises_is_said_with_its_line(run: Run, tmp_path: Path) -> None:
+def test_an_exception_in_a_scripts_measure_is_reported_with_its_line(run: Run, tmp_path: Path) -> None:
     broken = tmp_path / "mine.py"
     example = Path(__file__).parents[2] / "examples" / "linear_step.py"
     broken.write_text(example.read_text().replace("return Measure(differentiates=True)", "return 1 / 0"))
@@ -65,13 +65,13 @@ def test_what_a_scripts_measure_raises_is_said_with_its_line(run: Run, tmp_path:
     assert "mine.py, line 25: ZeroDivisionError: division by zero" in ended.headline.message
 
 
-def test_a_case_document_that_is_not_there_is_named(run: Run) -> None:
+def test_a_missing_case_document_is_named(run: Run) -> None:
     ended = run(case_of("fine", "fine_2"), path="/nonexistent/case.json")
     assert ended.status == 2
     assert "/nonexistent/case.json" in ended.headline.message
 
 
-def test_a_work_directory_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
+def test_a_missing_work_directory_is_named(run: Run, tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     ended = run(FINE, environment={"ACCELBENCH_WORK_DIRECTORY": str(missing)})
     assert ended.status == 3

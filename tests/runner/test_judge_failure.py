@@ -32,7 +32,7 @@ def test_a_judge_that_fails_later_leaves_the_rounds_judged_before(run: Run) -> N
         ("is-killed", "the judge was killed"),
     ],
 )
-def test_launches_that_were_never_judged_show_no_time_and_keep_their_series(run: Run, judge: str, message: str) -> None:
+def test_launches_that_were_never_judged_have_no_time_and_keep_their_series(run: Run, judge: str, message: str) -> None:
     ended = run(case_of("fine", "fine_2"), judge=judge)
     assert ended.status == 3
     assert ended.headline.message.startswith(message)

@@ -13,7 +13,7 @@ NOW = "2026-01-01T00:00:00Z"
 KILLED = {"reason": "OutOfMemory", "message": "the container was killed for lack of memory", "now": NOW}
 
 
-def test_the_variant_that_ran_is_named_and_complete_rounds_are_kept(start: Callable[..., Supervised]) -> None:
+def test_the_running_variant_is_named_and_complete_rounds_are_kept(start: Callable[..., Supervised]) -> None:
     case = case_of("fine", "waits-in-round-2", "fine_2")
     supervised = start(case)
     assert supervised.process.stdout is not None
@@ -50,14 +50,14 @@ def test_without_a_checkpoint_there_is_still_a_result_that_names_the_variant() -
     assert result.rounds == 0
 
 
-def test_when_the_baseline_was_running_no_comparison_stands() -> None:
+def test_no_comparison_is_kept_if_the_baseline_was_running() -> None:
     headline = Headline(case="all", attempt=1, state="running", running="a", round=1)
     result = result_of_killed(case_of("a", "b"), None, headline, **KILLED)
     assert not any(comparison.verdict for comparison in result.comparisons)
 
 
 @pytest.mark.parametrize(("state", "running"), [("running", None), ("finished", "a"), ("running", "stranger")])
-def test_when_nobody_ran_nobody_is_blamed(state: str, running: str | None) -> None:
+def test_no_variant_is_blamed_if_none_was_running(state: str, running: str | None) -> None:
     headline = Headline(case="all", attempt=1, state=state, running=running, round=1)
     with pytest.raises(NoRunningVariantError):
         result_of_killed(case_of("a", "b"), None, headline, **KILLED)

@@ -59,7 +59,7 @@ def test_the_failure_names_what_the_launch_was_doing(phase: Phase, aside: bool, 
 
 
 @pytest.mark.parametrize(("crowded", "named"), [(0.78, True), (0.05, False)])
-def test_load_that_took_the_processors_is_named(crowded: float, named: bool, tmp_path: Path) -> None:
+def test_other_load_that_used_the_processors_is_named(crowded: float, named: bool, tmp_path: Path) -> None:
     assert ("78 %" in message(late(tmp_path, SHARE, crowded=crowded))) == named
 
 

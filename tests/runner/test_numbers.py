@@ -35,20 +35,20 @@ def test_a_product_is_bound_by_arithmetic_and_a_sum_by_memory() -> None:
     assert (found.bound, found.numbers["share_of_limit"]) == ("memory", 0.8)
 
 
-def test_memory_binds_nothing_that_a_cache_holds() -> None:
+def test_work_that_fits_into_a_cache_is_not_bound_by_memory() -> None:
     cached = launch(flopsPerUnit=1e6, bytesPerUnit=8e7, workingSet=FROM_CACHE)
     found = unit_cost(a_case(), [cached], [cached], seconds=0.01)
     assert (found.bound, found.numbers["share_of_limit"]) == ("compute", 0.001)
 
 
-def test_without_a_known_cache_nothing_is_said_of_what_binds() -> None:
+def test_the_bound_is_unknown_if_the_cache_is_unknown() -> None:
     unknown = launch(flopsPerUnit=1e6, bytesPerUnit=8e7, workingSet={"bytes": 5_000})
     found = unit_cost(a_case(), [unknown], [unknown], seconds=0.01)
     assert (found.bound, found.numbers.get("share_of_limit")) == (None, None)
     assert found.numbers["bytes_per_second"] == 8e9
 
 
-def test_limits_are_the_best_of_all_launches_and_a_data_sheets_before_them() -> None:
+def test_limits_come_from_a_data_sheet_or_else_from_the_best_launch() -> None:
     mine = launch(flopsPerUnit=4e8, bytesPerUnit=1e6)
     better = launch(limits={"flops_per_second": 2e11, "bytes_per_second": 5e9})
     found = unit_cost(a_case(), [mine], [mine, better], seconds=0.01)
@@ -71,11 +71,11 @@ def test_energy_is_the_median_power_times_the_seconds_of_a_unit() -> None:
 
 
 @pytest.mark.parametrize("energy", [None, {}, {"joules": -1.0, "seconds": 1.0, "scope": "processors"}, "much"])
-def test_energy_that_was_not_read_is_not_told(energy: Any) -> None:
+def test_energy_is_not_reported_if_it_was_not_read(energy: Any) -> None:
     assert unit_joules([launch(energy=energy)], seconds=0.01) == {}
 
 
-def test_a_price_is_that_of_the_seconds_of_a_unit_and_missing_where_nobody_said_one() -> None:
+def test_the_price_of_a_unit_follows_from_its_seconds_and_is_missing_without_an_hourly_price() -> None:
     priced = a_case().model_copy(update={"accelerator": CaseAccelerator(price_per_hour="7.20 EUR")})
     assert unit_cost(priced, [launch()], [launch()], seconds=0.01).numbers["price_per_unit"] == pytest.approx(2e-5)
     assert "price_per_unit" not in unit_cost(a_case(), [launch()], [launch()], seconds=0.01).numbers
@@ -87,7 +87,7 @@ def test_a_workload_that_declares_no_work_has_no_cost() -> None:
     assert unit_cost(a_case(), [nothing], [nothing], seconds=0.01) == UnitCost(limits, limits="measured")
 
 
-def test_the_most_memory_of_all_launches_is_kept_and_garbage_is_not() -> None:
+def test_the_largest_memory_of_all_launches_is_kept_and_garbage_is_ignored() -> None:
     launches = [launch(peakMemoryBytes=value) for value in (10, 30, "many", None)]
     assert reported_numbers(launches)["peak_memory_bytes"] == 30
     assert "reserved_memory_bytes" not in reported_numbers(launches)
@@ -97,7 +97,7 @@ positive = st.floats(1e-6, 1e6)
 
 
 @given(positive, positive, positive, positive, positive)
-def test_nothing_is_above_the_roof_that_takes_as_long_as_either_limit_asks(
+def test_a_time_at_either_limit_is_not_above_the_roofline(
     flops: float, moved: float, most_flops: float, most_bytes: float, slower: float
 ) -> None:
     roof = Roof(most_flops, most_bytes, "measured")

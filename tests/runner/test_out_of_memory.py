@@ -56,7 +56,7 @@ def test_a_case_that_runs_out_of_memory_keeps_the_other_variants_results(
 
 
 @pytest.mark.slow
-def test_a_launch_that_never_gets_on_for_lack_of_memory_has_run_out_of_it(
+def test_a_launch_that_stalls_for_lack_of_memory_has_run_out_of_memory(
     run: Callable[..., Ended], group_with_a_limit: Path
 ) -> None:
     case = case_of("fine", "reads-again", "hangs", limit=15, rounds=3, rounds_min=3)

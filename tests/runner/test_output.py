@@ -34,7 +34,7 @@ def test_fifty_megabytes_of_output_neither_block_a_launch_nor_fill_the_log(run: 
     assert len(ended.output) < 100_000
 
 
-def test_what_a_launch_prints_stands_in_the_log_under_its_name(run: Run) -> None:
+def test_output_of_a_launch_is_logged_under_its_name(run: Run) -> None:
     ended = run(case_of("fine", "exits"))
     assert "[exits round 1 stderr] cannot go on" in ended.lines
 
@@ -52,11 +52,11 @@ def test_a_variant_whose_steps_print_is_named_with_how_much(simulate: Simulation
     assert note.startswith("prints-in-steady printed 2 MB in one launch")
 
 
-def test_what_is_printed_before_the_steps_repeat_is_no_matter(simulate: Simulation) -> None:
+def test_output_before_the_steps_are_repeated_is_ignored(simulate: Simulation) -> None:
     assert simulate(case_of("fine", "prints-in-setup")).result.notes == ()
 
 
-def test_what_a_script_prints_while_it_is_loaded_stands_in_the_log_and_alters_no_line(run: Run, tmp_path: Path) -> None:
+def test_output_of_a_script_while_it_is_loaded_is_logged_and_alters_no_line(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(PRINTS)
     ended = run(

@@ -17,7 +17,7 @@ sys.exit(main(sys.argv[1:], take_survey=lambda _: re.match("(a|aa)+$", "a" * 80 
 """Its survey hangs in C code, with the lock of the interpreter."""
 
 
-def test_a_supervisor_that_hangs_ends_itself_after_its_time_and_tells_where_it_was(tmp_path: Path) -> None:
+def test_a_supervisor_that_hangs_ends_itself_after_its_limit_and_logs_where_it_was(tmp_path: Path) -> None:
     document = tmp_path / "case.json"
     document.write_text(case_of("fine", "fine_2", limit=0).to_json())
     done = subprocess.run(

@@ -58,7 +58,7 @@ def test_a_probe_that_fails_after_the_blocks_leaves_the_measurement_as_it_was(ru
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_a_launch_that_a_probe_keeps_from_measuring_is_made_again_without_it(run: Run, how: str) -> None:
+def test_a_launch_whose_probe_prevents_measuring_is_repeated_without_the_probe(run: Run, how: str) -> None:
     name = f"watch-{how}"
     ended = run(case_of("fine", name), **limit(how))
     assert ended.status == 0
@@ -75,7 +75,7 @@ def test_a_launch_that_a_probe_keeps_from_measuring_is_made_again_without_it(run
     assert note.endswith(f"in round 1: {name} was launched again without it")
 
 
-def test_a_watch_that_crashes_between_blocks_is_the_probes_failure_too(run: Run) -> None:
+def test_a_monitor_that_crashes_between_blocks_is_a_failed_probe_too(run: Run) -> None:
     ended = run(case_of("glance-crashes", "fine"))
     assert ended.variant("glance-crashes").failure is None
     finished = [event for event in ended.events if isinstance(event, LaunchFinished)]
@@ -84,7 +84,7 @@ def test_a_watch_that_crashes_between_blocks_is_the_probes_failure_too(run: Run)
 
 
 @pytest.mark.parametrize("probe", ["watch", "limits", "synchronisation"])
-def test_what_a_probe_raises_is_kept_as_the_reason_that_it_gave_no_answer(run: Run, probe: str) -> None:
+def test_an_exception_of_a_probe_is_kept_as_the_reason_of_its_missing_answer(run: Run, probe: str) -> None:
     ended = run(case_of("fine", f"{probe}-raises"))
     assert len([event for event in ended.events if isinstance(event, LaunchStarted)]) == 4
     assert ended.variant(f"{probe}-raises").failure is None
@@ -93,7 +93,7 @@ def test_what_a_probe_raises_is_kept_as_the_reason_that_it_gave_no_answer(run: R
     assert unchecked(ended, "fine") == [{}, {}]
 
 
-def test_probes_that_are_slow_and_answer_cost_nothing(run: Run) -> None:
+def test_slow_probes_that_answer_have_no_effect(run: Run) -> None:
     names = ("watch-slow", "limits-slow", "synchronisation-slow", "warm-slow")
     ended = run(case_of(*names, rounds=1))
     assert ended.result.complete
@@ -104,7 +104,7 @@ def test_probes_that_are_slow_and_answer_cost_nothing(run: Run) -> None:
 
 
 @pytest.mark.parametrize("probe", get_args(Probe))
-def test_what_a_probe_takes_is_not_taken_from_its_launch(probe: Probe) -> None:
+def test_the_time_of_a_probe_does_not_shorten_the_time_of_its_launch(probe: Probe) -> None:
     now = 0.0
     allowance = Allowance(Limit(10.0, "its share"), case_seconds=600.0, probe_limit_seconds=20.0, clock=lambda: now)
     listener = LaunchListener(forward=lambda *_: None, phase_reached=lambda _: None, allowance=allowance)
@@ -120,7 +120,7 @@ def test_what_a_probe_takes_is_not_taken_from_its_launch(probe: Probe) -> None:
     assert said(ActivityStarted(name=probe)) == 6.0  # steps of the variant's are no probe
 
 
-def test_a_probe_that_cannot_be_left_out_is_an_error_of_our_own_that_names_it(run: Run) -> None:
+def test_a_failure_of_a_required_probe_is_an_internal_error_that_names_it(run: Run) -> None:
     ended = run(case_of("watch-even-so-crashes", "fine"))
     assert ended.status == 3
     assert ended.headline.state == "failed"
@@ -131,9 +131,7 @@ def test_a_probe_that_cannot_be_left_out_is_an_error_of_our_own_that_names_it(ru
 
 
 @pytest.mark.parametrize(("how", "said"), [("hangs", "the limit of a warm probe"), ("crashes", "SIGSEGV")])
-def test_a_warm_probe_that_fails_costs_the_variant_its_warm_times_and_nothing_else(
-    run: Run, how: str, said: str
-) -> None:
+def test_only_the_warm_times_are_missing_if_a_warm_probe_fails(run: Run, how: str, said: str) -> None:
     ended = run(case_of("fine", f"warm-{how}"), **limit(how))
     variant = ended.variant(f"warm-{how}")
     assert variant.failure is None

@@ -26,7 +26,7 @@ def busy_seconds(monkeypatch: pytest.MonkeyPatch) -> float:
     return each * len(CpuUse.read().cpus)
 
 
-def test_processor_time_of_descendants_is_not_that_of_others(busy_seconds: float) -> None:
+def test_processor_time_of_descendants_does_not_count_as_other_load(busy_seconds: float) -> None:
     own_before = busy_seconds - CpuUse.read().others_seconds
     with subprocess.Popen(
         [sys.executable, "-c", NESTED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -44,7 +44,7 @@ def share(before: CpuUse, after: CpuUse) -> float:
     return after.others_share_since(before)
 
 
-def test_a_share_is_of_all_processors_and_at_most_all_there_is() -> None:
+def test_a_share_refers_to_all_processors_and_is_at_most_1() -> None:
     two, four = frozenset({0, 1}), frozenset({0, 1, 2, 3})
     assert share(CpuUse(0.0, 1.0, two), CpuUse(10.0, 11.0, two)) == 0.5
     assert share(CpuUse(0.0, 1.0, two), CpuUse(1e6, 11.0, two)) == 1.0

@@ -7,7 +7,7 @@ from runner.simulation import Simulation
 from runner.supervision import case_of
 
 
-def test_a_disturbed_round_is_repeated_and_its_launches_count_for_nothing(simulate: Simulation) -> None:
+def test_a_disturbed_round_is_repeated_and_its_launches_do_not_count(simulate: Simulation) -> None:
     ended = simulate(case_of("fine", "fine_2", "fine_3", rounds=3), judge="disturbed-in-round-2")
     result = ended.result
     assert (result.rounds, result.stopped) == (3, "MaximumRoundsReached")

@@ -27,7 +27,7 @@ def test_the_result_of_the_largest_run_is_kept_whole() -> None:
     assert limit_size(result) is result
 
 
-def test_a_larger_result_loses_the_quantiles_of_each_launch_and_nothing_else() -> None:
+def test_a_larger_result_omits_only_the_quantiles_of_each_launch() -> None:
     result = result_of(MAXIMUM_VARIANTS, MAXIMUM_ROUNDS, characters=500)
     assert size(result) > MAXIMUM_BYTES
     limited = limit_size(result)
@@ -38,7 +38,7 @@ def test_a_larger_result_loses_the_quantiles_of_each_launch_and_nothing_else() -
     assert len(limited.notes) == len(result.notes) + 1
 
 
-def test_a_larger_result_loses_the_packages_of_environments_first() -> None:
+def test_a_larger_result_omits_the_packages_of_environments_first() -> None:
     result = result_of(MAXIMUM_VARIANTS, MAXIMUM_ROUNDS)
     packages = {f"package-{number}": "1.2.3" for number in range(4000)}
     environment = CaseEnvironment(name="own", interpreter="/own/bin/python", packages=packages, lock_digest="0a1b")
@@ -50,7 +50,7 @@ def test_a_larger_result_loses_the_packages_of_environments_first() -> None:
     assert limited.variants == result.variants
 
 
-def test_a_result_with_long_readings_loses_their_ends_as_well() -> None:
+def test_a_result_with_long_readings_shortens_them_too() -> None:
     result = result_of(MAXIMUM_VARIANTS, MAXIMUM_ROUNDS, characters=1000)
     limited = limit_size(result)
     assert size(limited) <= MAXIMUM_BYTES
@@ -62,7 +62,7 @@ def test_a_result_with_long_readings_loses_their_ends_as_well() -> None:
     assert limited.notes[-1].endswith("the spread inside each launch; the ends of long texts")
 
 
-def test_a_result_that_stays_too_large_is_refused_with_what_to_do() -> None:
+def test_a_result_that_stays_too_large_is_refused_with_the_remedy() -> None:
     result = result_of(MAXIMUM_VARIANTS, 4 * MAXIMUM_ROUNDS)
     with pytest.raises(ValueError, match=rf"{MAXIMUM_BYTES} are the limit: .*measurement\.rounds\.max"):
         limit_size(result)

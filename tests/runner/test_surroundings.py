@@ -17,7 +17,7 @@ from runner.supervision import Ended, Supervised, case_of
 Run = Callable[..., Ended]
 
 
-def test_every_launch_has_directories_of_its_own_that_are_gone_afterwards(run: Run) -> None:
+def test_every_launch_has_its_own_directories_which_are_deleted_afterwards(run: Run) -> None:
     ended = run(case_of("fine", "fine_2"))
     seen = [launch["facts"]["versions"] for launch in ended.launches]
     assert len(seen) == 4
@@ -43,7 +43,7 @@ def test_launches_run_on_the_processors_that_the_supervisor_chose_with_as_many_t
         *((8, None, 1, 1), (8, 4.0, 2, 2), (8, 2.0, 4, 2), (2, None, 4, 2)),
     ],
 )
-def test_there_are_as_many_threads_as_the_quota_has_whole_processors_and_no_more_than_were_asked_for(
+def test_the_number_of_threads_is_that_of_whole_processors_in_the_quota_or_the_requested_one(
     available: int, quota: float | None, wanted: int | None, threads: int
 ) -> None:
     assert allowed_threads(available, quota, wanted) == threads

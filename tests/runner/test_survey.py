@@ -24,7 +24,7 @@ def said(*, accepts_noise: bool = False, processors: int = 2, there: int = 2, **
     return warnings(Survey(processors=processors, seconds=1.0, **seen), host, accepts_noise=accepts_noise)
 
 
-def test_a_quiet_machine_gives_no_warning() -> None:
+def test_a_quiet_machine_causes_no_warning() -> None:
     assert said(busy_seconds=0.1, steal_seconds=0.05, load=2.5, limit=2.0, governor="performance", turbo="on") == ()
 
 
@@ -34,7 +34,7 @@ def test_the_busy_process_is_named_with_its_share() -> None:
     assert not any("sshd" in line for line in said(busy_seconds=0.99, processes=(PYTHON, SSHD)))
 
 
-def test_without_a_processor_to_spare_none_is_recommended() -> None:
+def test_no_processor_is_recommended_if_none_is_free() -> None:
     for there in (1, 2):
         first, _ = said(processors=1, there=there, busy_seconds=0.99, processes=(PYTHON,))
         assert "fewer processors" not in first
@@ -91,7 +91,7 @@ class Machine:
         return 0.0
 
 
-def test_what_happened_between_two_readings_is_seen() -> None:
+def test_load_between_two_readings_is_measured() -> None:
     machine = Machine()
     seen = survey({"cpuLimit": "1.5", "governor": "powersave"}, machine, machine.pause, machine.clock)
     assert (seen.seconds, seen.processors) == (machine.now, len(os.sched_getaffinity(0)))
@@ -111,7 +111,7 @@ def test_this_machine_can_be_surveyed() -> None:
 Run = Callable[..., Ended]
 
 
-def test_it_is_said_before_the_first_launch_to_people_and_to_the_command_line(run: Run) -> None:
+def test_the_warning_precedes_the_first_launch_in_the_log_and_in_the_events(run: Run) -> None:
     ended = run(case_of("fine", "fine_2", rounds=2), environment={"SEEN": json.dumps({"steal_seconds": 0.22})})
     seen, started = (
         next(number for number, event in enumerate(ended.events) if isinstance(event, kind))

@@ -65,22 +65,22 @@ def late(after_calls: Sequence[float], after_products: Iterator[float]) -> float
     return run.late_seconds
 
 
-def test_what_is_late_after_each_run_is_late() -> None:
+def test_work_that_is_late_after_each_run_counts_as_late() -> None:
     assert late([0.2, 0.3, 0.25], repeat(0.0)) == pytest.approx(0.2, rel=0.05)
 
 
-def test_what_is_late_now_and_then_is_not() -> None:
+def test_work_that_is_late_now_and_then_does_not_count_as_late() -> None:
     assert late([0.2, 0.3, 0.0], repeat(0.0)) == 0
 
 
-def test_a_run_that_is_not_late_is_made_once() -> None:
+def test_a_run_without_late_work_is_made_once() -> None:
     assert late([0.0], repeat(0.0)) == 0
 
 
-def test_what_is_no_later_than_our_own_products_is_not_late() -> None:
+def test_work_no_later_than_our_own_products_does_not_count_as_late() -> None:
     while_compiled = 0.0
     assert late([0.2, 0.25], iter([while_compiled, 0.05, 0.3])) == 0
 
 
-def test_what_outlasts_every_pool_is_late_however_busy_our_products_find_the_process() -> None:
+def test_work_that_outlasts_every_pool_counts_as_late_even_if_the_process_is_busy() -> None:
     assert late([9.0] * MAXIMUM_RUNS, repeat(9.0)) == pytest.approx(PATIENCE_SECONDS, rel=0.05)

@@ -10,7 +10,7 @@ from runner.supervision import Ended, case_of
 Run = Callable[..., Ended]
 
 
-def test_as_many_rounds_as_are_measured_in_any_case_have_warm_probes(simulate: Simulation) -> None:
+def test_the_minimum_number_of_rounds_has_warm_probes(simulate: Simulation) -> None:
     ended = simulate(case_of("compiles", "compiles_2", rounds=4))
     probed = [(launch.round, launch.variant) for launch in ended.launches if launch.warm]
     assert sorted(probed) == [(number, variant) for number in (1, 2) for variant in ("compiles", "compiles_2")]
@@ -20,12 +20,12 @@ def test_as_many_rounds_as_are_measured_in_any_case_have_warm_probes(simulate: S
 
 
 @pytest.mark.parametrize("other", ["raises", "fine"])
-def test_what_failed_or_compiles_nothing_is_not_probed(simulate: Simulation, other: str) -> None:
+def test_variants_that_failed_or_compile_nothing_have_no_warm_probe(simulate: Simulation, other: str) -> None:
     ended = simulate(case_of("compiles", other))
     assert [launch.variant for launch in ended.launches if launch.warm] == ["compiles", "compiles"]
 
 
-def test_a_probe_finds_the_caches_of_its_own_launch(run: Run) -> None:
+def test_a_warm_probe_uses_the_caches_of_its_own_launch(run: Run) -> None:
     ended = run(case_of("fine", "leaves-a-cache"))
     left = {(launch["round"], launch["variant"]): launch["warm"]["cache"] for launch in ended.launches}
     for number in (1, 2):
