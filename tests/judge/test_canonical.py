@@ -190,7 +190,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_what_is_free_may_differ_and_nothing_else(form: str, precision: Precision, judge: Judge) -> None:
+def test_outputs_may_differ_only_in_what_the_form_leaves_free(form: str, precision: Precision, judge: Judge) -> None:
     text, change, name = FORMS[form]
     right = judge(text, change, precision=precision)
     assert outcomes(right) == ("passed", "passed"), right
@@ -254,7 +254,7 @@ def test_a_form_that_does_not_depend_on_an_output_leaves_parity_untested(
         assert f"gives the same for other numbers in {hidden}, so" in reading.detail
 
 
-def test_what_parity_detects_is_what_the_form_lets_it_see(judge: Judge) -> None:
+def test_parity_detects_errors_that_the_form_preserves(judge: Judge) -> None:
     exact, rounded = (judge(AXES + form).sees_in_half for form in (FIX_SIGNS, DIGITS))
     assert exact is not None
     assert rounded is not None
@@ -286,7 +286,7 @@ def test_the_form_hides_no_nan(judge: Judge) -> None:
         ("def canonical(y0, y1, x):\n    x *= 2\n    return y0\n", "ValueError: output array is read-only"),
     ],
 )
-def test_a_canonical_form_that_the_reference_has_not_is_to_blame_itself(
+def test_a_canonical_form_that_fails_on_the_reference_is_blamed_itself(
     canonical: str, message: str, judge: Judge
 ) -> None:
     reading = judge(f"{AXES}\n{canonical}")
@@ -328,7 +328,7 @@ def test_a_form_whose_shape_depends_on_the_outputs_shows_both_shapes(judge: Judg
     )
 
 
-def test_a_step_that_does_nothing_is_found_behind_a_form_too(judge: Judge) -> None:
+def test_a_step_without_effect_is_detected_with_a_form_too(judge: Judge) -> None:
     still = """
 from accelbench.workload import Arrays, Workload
 import numpy as np

@@ -72,15 +72,15 @@ def limit(function: Callable[[Any], Any]) -> str | None:
 
 
 @pytest.mark.parametrize("function", ALWAYS_THE_SAME)
-def test_a_reference_that_always_computes_the_same_has_no_limit(function: Callable[[Any], Any]) -> None:
+def test_a_reference_that_never_branches_on_its_numbers_has_no_limit(function: Callable[[Any], Any]) -> None:
     assert limit(function) == ""
 
 
 @pytest.mark.parametrize("function", DECIDING)
-def test_a_reference_that_looks_at_its_numbers_may_stop_at_a_tolerance(function: Callable[[Any], Any]) -> None:
+def test_a_reference_that_branches_on_its_numbers_may_stop_at_a_tolerance(function: Callable[[Any], Any]) -> None:
     assert limit(function) == DECIDES
 
 
-def test_it_is_unknown_what_a_function_does_that_takes_ordinary_arrays() -> None:
+def test_the_limit_of_a_function_that_needs_ordinary_arrays_is_unknown() -> None:
     assert limit(lambda x: np.asarray(x) + 1) is None
     assert limit(lambda x: {}[x.shape]) is None

@@ -177,7 +177,7 @@ def test_a_mistake_is_named(output: Array, expected: Array, inputs: dict[str, Ar
     assert sentence in explained(output, expected, **inputs)
 
 
-def test_what_is_right_is_not_explained() -> None:
+def test_right_numbers_are_not_explained() -> None:
     assert explained(X * (1 + EPSILON), X, x=X) == ""
     assert explained(PRODUCTS, PRODUCTS, x=PRODUCTS) == ""
 
@@ -208,7 +208,7 @@ seeds = st.integers(0, 10**6)
 
 
 @given(shapes, seeds)
-def test_other_numbers_are_not_explained(shape: tuple[int, ...], seed: int) -> None:
+def test_unrelated_numbers_are_not_explained(shape: tuple[int, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)
     output, expected, x = rng.standard_normal((3, *shape))
     assert explained(output, expected, x=x) == ""
@@ -216,7 +216,7 @@ def test_other_numbers_are_not_explained(shape: tuple[int, ...], seed: int) -> N
 
 
 @given(shapes, seeds)
-def test_a_few_wrong_numbers_are_not_explained_by_a_change_of_all(shape: tuple[int, ...], seed: int) -> None:
+def test_a_few_wrong_numbers_are_not_explained_by_a_change_of_all_numbers(shape: tuple[int, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)
     expected = rng.standard_normal(shape)
     output = expected.copy()
@@ -234,7 +234,7 @@ CHANGES: dict[str, Callable[[Array, np.random.Generator], Array]] = {
 
 
 @given(st.sampled_from(sorted(CHANGES)), shapes, seeds)
-def test_a_change_is_named_whatever_the_rounding(change: str, shape: tuple[int, ...], seed: int) -> None:
+def test_a_change_is_named_in_spite_of_rounding(change: str, shape: tuple[int, ...], seed: int) -> None:
     rng = np.random.default_rng(seed)
     expected = rng.standard_normal((*shape, 5))
     output = CHANGES[change](expected, rng) * (1 + 2 * EPSILON * rng.uniform(-1, 1, expected.shape))

@@ -71,7 +71,7 @@ def test_exchanged_outputs_are_named(case: Any, tmp_path: Path) -> None:
     assert found.diagnosis == "least and most are exchanged"
 
 
-def test_the_arrays_that_the_program_is_given_explain_a_kink(case: Any, tmp_path: Path) -> None:
+def test_an_error_at_a_kink_is_explained_by_the_inputs(case: Any, tmp_path: Path) -> None:
     workload = catalogue.find(case.workload)
     z = inputs.generate(workload, workload.Parameters(), case.measurement.seed).batches[0]["z"]
     found = reading_of(case, tmp_path, {"slope": (z >= 0) * 1.0})

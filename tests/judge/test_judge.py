@@ -51,19 +51,19 @@ def test_a_variant_that_takes_half_the_time_is_faster_and_measuring_stops() -> N
     assert comparison.sentence.startswith("jax/jit is 2.00")
 
 
-def test_noise_above_the_target_asks_for_another_round() -> None:
+def test_noise_above_the_target_causes_another_round() -> None:
     times = {BASELINE: noisy(0.02, 6, sigma=0.03), VARIANT: noisy(0.01, 6, sigma=0.03)}
     assert assess(rounds_of(times)).stop is None
 
 
-def test_looking_early_is_paid_for_before_the_target_is_met() -> None:
+def test_early_looks_are_corrected_for_before_the_target_is_met() -> None:
     # Half-width of six rounds at a plain alpha of 0.05: 0.91 %; at the alpha that every look is taken with: 1.08 %.
     times = {BASELINE: [0.02] * 6, VARIANT: [0.01 * math.exp(sign * 0.0079) for sign in (1, -1) * 3]}
     assert assess(rounds_of(times), a_case(rounds_min=5)).stop is None
     assert assess(rounds_of(times), a_case(rounds_min=6, rounds_max=6)).stop == "TargetMet"
 
 
-def test_the_last_round_ends_it_whatever_the_width() -> None:
+def test_measuring_ends_with_the_last_round_at_any_width() -> None:
     times = {BASELINE: noisy(0.02, 6, sigma=0.03), VARIANT: noisy(0.01, 6, sigma=0.03)}
     assert assess(rounds_of(times), a_case(rounds_max=6)).stop == "MaximumRoundsReached"
 
@@ -79,7 +79,7 @@ def test_rounds_that_differ_a_thousandfold_have_no_interval() -> None:
     assert (comparison.lower, comparison.verdict) == (None, None)
 
 
-def test_fewer_rounds_than_asked_for_are_inconclusive_however_narrow() -> None:
+def test_fewer_rounds_than_requested_are_inconclusive_even_if_the_interval_is_narrow() -> None:
     comparison = comparison_of(assess(rounds_of({BASELINE: noisy(0.02, 4), VARIANT: noisy(0.01, 4)})))
     assert comparison.verdict == "inconclusive"
 
@@ -114,7 +114,7 @@ def test_a_round_in_which_a_variant_was_not_launched_is_not_complete() -> None:
     assert (found.rounds, comparison_of(found).rounds) == (5, 5)
 
 
-def test_a_round_cut_short_counts_for_whoever_has_a_pair_in_it() -> None:
+def test_an_incomplete_round_counts_for_every_variant_with_a_pair() -> None:
     times = {BASELINE: noisy(0.02, 6), VARIANT: noisy(0.01, 6), OTHER: noisy(0.015, 5)}
     found = assess(rounds_of(times), a_case(BASELINE, VARIANT, OTHER))
     assert [comparison.rounds for comparison in found.comparisons] == [6, 5]
@@ -127,7 +127,7 @@ def test_a_round_without_a_variant_that_failed_before_is_complete() -> None:
     assert found.rounds == 5
 
 
-def test_without_the_baseline_nothing_can_be_compared_and_times_are_still_measured() -> None:
+def test_without_the_baseline_times_are_measured_and_nothing_is_compared() -> None:
     case = a_case(BASELINE, VARIANT, OTHER)
     times = {VARIANT: noisy(0.01, 3), OTHER: noisy(0.02, 3)}
     found = assess((a_failure(BASELINE, 1, "Raised"), *rounds_of(times)), case)
@@ -140,7 +140,7 @@ def test_without_the_baseline_nothing_can_be_compared_and_times_are_still_measur
 @pytest.mark.parametrize(
     "other", [a_failure(VARIANT, 1), a_launch(VARIANT, 1, parity=WRONG), a_launch(VARIANT, facts={"recompilations": 3})]
 )
-def test_with_one_sound_variant_left_there_is_nothing_to_compare(other: LaunchRecord) -> None:
+def test_nothing_can_be_compared_if_one_valid_variant_is_left(other: LaunchRecord) -> None:
     assert assess((a_launch(BASELINE, 1), other)).stop == "NothingToCompare"
 
 
@@ -149,7 +149,7 @@ def test_a_failure_of_every_variant_ends_the_case() -> None:
     assert (found.stop, found.rounds) == ("NothingToCompare", 1)
 
 
-def test_a_variant_on_its_own_is_measured_until_its_times_are_known() -> None:
+def test_a_single_variant_is_measured_until_its_times_are_known() -> None:
     case = a_case(BASELINE)
     assert assess(rounds_of({BASELINE: noisy(0.02, 4)}), case).stop is None
     found = assess(rounds_of({BASELINE: noisy(0.02, 5)}), case)
@@ -219,7 +219,7 @@ def compiling(launches: Sequence[LaunchRecord], variant: str, seconds: float) ->
     ]
 
 
-def test_compiling_pays_back_after_so_many_steps() -> None:
+def test_the_number_of_steps_after_which_compiling_pays_back() -> None:
     launches = rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)})
     comparison = comparison_of(assess(compiling(launches, VARIANT, 1.5)))
     assert comparison.pays_back.answer == "after"
@@ -228,7 +228,7 @@ def test_compiling_pays_back_after_so_many_steps() -> None:
     assert comparison.pays_back.lower <= 150 <= comparison.pays_back.upper
 
 
-def test_a_comparison_without_phases_says_nothing_of_compiling() -> None:
+def test_a_comparison_without_phases_does_not_mention_compiling() -> None:
     comparison = comparison_of(assess(rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)})))
     assert comparison.pays_back is None
 
@@ -240,7 +240,7 @@ def test_an_invalid_comparison_never_pays_back() -> None:
 
 
 @pytest.mark.parametrize("units", [None, -3, "many", 1.5])
-def test_units_that_a_launch_did_not_count_are_taken_for_one(units: Any) -> None:
+def test_a_launch_that_counts_no_units_has_one(units: Any) -> None:
     launches = compiling(rounds_of({BASELINE: noisy(0.02, 5), VARIANT: noisy(0.01, 5)}), VARIANT, 1.5)
     odd = [with_facts(launch, unitsPerCall=units) for launch in launches]
     assert comparison_of(assess(odd)).pays_back.steps == comparison_of(assess(launches)).pays_back.steps

@@ -115,7 +115,7 @@ def judged(text: str, directory: Path, *, seconds: float = 60, command: Sequence
     return Check.model_validate_json((directory / "check.json").read_text()), done.stdout
 
 
-def test_what_a_workload_prints_is_shown_and_spoils_nothing(tmp_path: Path) -> None:
+def test_output_of_a_workload_is_shown_and_does_not_corrupt_the_judgement(tmp_path: Path) -> None:
     check, log = judged(PRINTS, tmp_path)
     assert check.outcome == "passed"
     places = ("at the top", "in arrays", "in the baseline", "to the descriptor", "in a subprocess", "in C")
@@ -149,7 +149,7 @@ def test_a_reference_that_ends_the_judge_fails_parity_and_is_named(body: str, re
     assert reading in check.reading
 
 
-def test_where_the_reference_never_ends_the_launches_are_judged_without_it(tmp_path: Path) -> None:
+def test_launches_are_judged_without_a_reference_that_never_ends(tmp_path: Path) -> None:
     (tmp_path / "hangs.py").write_text(HANGS)
     command = (sys.executable, str(tmp_path / "hangs.py"))
     check, _ = judged(functions("pass"), tmp_path, seconds=4, command=command)

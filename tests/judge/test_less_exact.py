@@ -114,5 +114,5 @@ def test_a_right_formula_may_not_have_wrong_numbers_in_a_few_outputs() -> None:
         (lambda x: exact(x) + 1e-12, "float64"),
     ],
 )
-def test_a_wrong_formula_is_not_a_less_exact_one(wrong: Function, precision: Precision) -> None:
+def test_a_wrong_formula_does_not_count_as_a_less_exact_one(wrong: Function, precision: Precision) -> None:
     assert "failed" in outcomes(wrong, wrong, precision).values()

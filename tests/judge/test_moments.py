@@ -66,7 +66,7 @@ def test_another_distribution_fails(name: str, wrong: Draw) -> None:
 @pytest.mark.parametrize(
     "draw", [lambda rng: rng.standard_normal(1), lambda rng: np.linspace(0, 1, N) * rng.standard_normal()]
 )
-def test_a_draw_that_shows_no_distribution_is_not_compared(draw: Draw) -> None:
+def test_a_draw_without_a_recognisable_distribution_is_not_compared(draw: Draw) -> None:
     rng = np.random.default_rng(0)
     expected = estimate_distribution([choose_elements(draw(rng)) for _ in range(RUNS)], (1,))
     assert not compare_moments("y", draw(rng), expected).compared

@@ -50,7 +50,7 @@ def test_outputs_are_never_unpickled(tmp_path: Path) -> None:
     assert "allow_pickle" in asked(tmp_path).detail
 
 
-def test_a_reference_that_raises_is_the_readings_detail(tmp_path: Path) -> None:
+def test_the_reading_holds_the_exception_of_the_reference(tmp_path: Path) -> None:
     np.savez(tmp_path / "outputs.npz", x=np.zeros(1))
     found = asked(tmp_path, parameters={"size": "many"})
     assert found.worst_ratio == MISMATCH
@@ -59,7 +59,7 @@ def test_a_reference_that_raises_is_the_readings_detail(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("field", "outcome"), [("reference_delay", "untested"), ("reference_problem", "failed")])
-def test_a_reference_that_is_late_is_no_failure_and_one_that_ends_the_judge_is(
+def test_a_late_reference_does_not_fail_parity_but_one_that_ends_the_judge_does(
     tmp_path: Path, field: str, outcome: str
 ) -> None:
     np.savez(tmp_path / "outputs.npz", x=np.zeros(1))
@@ -94,7 +94,7 @@ def both_asked(directory: Path, eager: NamedArrays, jit: NamedArrays) -> list[st
 AGREE = "; both variants agree with each other and differ from the reference"
 
 
-def test_variants_that_agree_against_the_reference_are_said_to(tmp_path: Path) -> None:
+def test_variants_that_agree_against_the_reference_are_named(tmp_path: Path) -> None:
     right = reference_for(a_case(), 4, tmp_path).values["x"]
     other = {"x": right + 1}
     assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, other, {"x": right + 1 + 1e-9}))
@@ -108,7 +108,9 @@ def test_a_reference_that_amplifies_hides_no_agreement(tmp_path: Path, monkeypat
     assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, {"x": x}, {"x": x * (1 + 1e-7)}))
 
 
-def test_variants_as_far_apart_as_inputs_move_them_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variants_agree_if_they_differ_no_more_than_perturbed_inputs_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x = np.random.default_rng(0).standard_normal((8, 8))
     wrong = Reference({"x": Expected(x + 10, np.full((8, 8), 1e-4), "float32")}, "float32")
     monkeypatch.setattr("accelbench_runner.judge.parity.reference_for", lambda *_, **__: wrong)
@@ -119,13 +121,15 @@ def test_variants_that_both_overflow_prove_nothing_against_the_reference(tmp_pat
     assert not any("agree" in detail for detail in both_asked(tmp_path, *({"x": np.full((8, 8), np.inf)},) * 2))
 
 
-def test_variants_that_agree_on_another_shape_are_said_to(tmp_path: Path) -> None:
+def test_variants_that_agree_on_another_shape_are_named(tmp_path: Path) -> None:
     right = reference_for(a_case(), 4, tmp_path).values["x"]
     details = both_asked(tmp_path, {"x": right[:4]}, {"x": right[:4]})
     assert all(detail.startswith("x has shape (4, 8)") and detail.endswith(AGREE) for detail in details)
 
 
 @pytest.mark.parametrize(("eager", "jit"), [(1.0, 2.0), (0.0, 1.0)], ids=["both wrong", "one wrong"])
-def test_variants_that_differ_from_each_other_are_not_said_to_agree(tmp_path: Path, eager: float, jit: float) -> None:
+def test_variants_that_differ_from_each_other_are_not_named_as_agreeing(
+    tmp_path: Path, eager: float, jit: float
+) -> None:
     right = reference_for(a_case(), 4, tmp_path).values["x"]
     assert not any("agree" in detail for detail in both_asked(tmp_path, {"x": right + eager}, {"x": right + jit}))

@@ -52,14 +52,14 @@ def asked(case: object, directory: Path, outputs: np.ndarray) -> ParityReading:
     return read_parity(request)["1/jax/jit"]
 
 
-def test_what_the_baseline_computes_in_float64_is_right(case: object, tmp_path: Path) -> None:
+def test_the_baseline_in_float64_is_the_reference(case: object, tmp_path: Path) -> None:
     bells = catalogue.find("bells")
     x = inputs.generate(bells, bells.Parameters(), 0).batches[0]["x"].astype(np.float32).astype(np.float64)
     assert reference_for(case, 2, tmp_path).own_program == BASELINE
     np.testing.assert_array_equal(reference_for(case, 2, tmp_path).values["y"], 1 / (1 + x * x))
 
 
-def test_a_variant_that_agrees_passes_and_the_certificate_says_with_what(case: object, tmp_path: Path) -> None:
+def test_a_variant_that_agrees_passes_and_the_certificate_names_the_reference(case: object, tmp_path: Path) -> None:
     right = reference_for(case, 2, tmp_path).values["y"].astype(np.float32)
     found = asked(case, tmp_path, right)
     finding = parity.CHECK.evaluate(case, a_launch(parity=found))
@@ -76,7 +76,7 @@ def test_a_variant_that_differs_fails(case: object, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("workload", "parameters"), [("matmul-chain", {"size": 8, "length": 4}), ("elementwise-fusion", {})]
 )
-def test_a_baselines_own_program_gives_what_the_reference_gives(
+def test_the_program_of_a_baseline_gives_the_numbers_of_the_reference(
     use: str, workload: str, parameters: dict[str, int]
 ) -> None:
     found = catalogue.find(workload)
@@ -90,7 +90,7 @@ def test_a_baselines_own_program_gives_what_the_reference_gives(
         np.testing.assert_allclose(own[name], value, rtol=1e-12)
 
 
-def test_a_baseline_that_does_not_run_in_float64_says_what_to_write(case: object, tmp_path: Path) -> None:
+def test_a_baseline_that_does_not_run_in_float64_is_reported_with_the_remedy(case: object, tmp_path: Path) -> None:
     (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "{}[x.dtype.name]"))
     found = asked(case, tmp_path, np.ones(64))
     assert found.detail == (
@@ -100,7 +100,7 @@ def test_a_baseline_that_does_not_run_in_float64_says_what_to_write(case: object
     assert found.failed_reference == BASELINE
 
 
-def test_a_baseline_that_draws_random_numbers_is_told_so(case: object, tmp_path: Path) -> None:
+def test_a_baseline_that_draws_random_numbers_is_reported_as_such(case: object, tmp_path: Path) -> None:
     (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "x * __import__('numpy').random.random()"))
     found = asked(case, tmp_path, np.ones(64))
     assert found.detail.startswith(
@@ -120,7 +120,7 @@ IMPURE = {
 
 
 @pytest.mark.parametrize(("result", "globals_"), IMPURE.values(), ids=IMPURE)
-def test_a_baseline_whose_outputs_depend_on_earlier_calls_fails_and_no_other_variant_does(
+def test_only_the_baseline_fails_if_its_outputs_depend_on_earlier_calls(
     case: object, tmp_path: Path, result: str, globals_: str
 ) -> None:
     (tmp_path / "bells.py").write_text(f"{globals_}\n{FUNCTIONS.replace('1 / (1 + x * x)', result)}")
@@ -132,7 +132,7 @@ def test_a_baseline_whose_outputs_depend_on_earlier_calls_fails_and_no_other_var
     assert [check.variant for check in checks if check.outcome == "failed"] == [BASELINE]
 
 
-def test_a_baseline_may_keep_what_depends_on_no_input(case: object, tmp_path: Path) -> None:
+def test_a_baseline_may_keep_values_that_depend_on_no_input(case: object, tmp_path: Path) -> None:
     kept = "_kept.setdefault('one', 1) / (_kept.setdefault(len(x), 1) + x * x)"
     (tmp_path / "bells.py").write_text(f"_kept = {{}}\n{FUNCTIONS.replace('1 / (1 + x * x)', kept)}")
     assert reference_for(case, 2, tmp_path).own_program == BASELINE
@@ -181,7 +181,9 @@ def test_a_baseline_that_returns_a_narrow_type_is_no_reference(case: object, tmp
     assert "it returns y as float16, although float32 is requested" in found.detail
 
 
-def test_a_baseline_whose_launch_failed_is_not_told_of_float64(case: object, tmp_path: Path) -> None:
+def test_the_message_about_a_baseline_whose_launch_failed_does_not_mention_float64(
+    case: object, tmp_path: Path
+) -> None:
     (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "x.nothing"))
     np.savez(tmp_path / "outputs.npz", y=np.ones(64))
     request = JudgeRequest(
@@ -209,7 +211,7 @@ print(json.dumps([sorted(own), max(float(abs(own[name] - right[name]).max()) for
 
 
 @pytest.mark.parametrize("use", ["jax/jit", "jax/scan", "pytorch/eager", "pytorch/compile"])
-def test_so_it_does_in_jax_and_pytorch_without_compiling(use: str) -> None:
+def test_the_baseline_runs_in_float64_in_jax_and_pytorch_without_compiling(use: str) -> None:
     case = a_case(use, "numpy/eager")
     names, apart = inside(use.partition("/")[0], CODE.format(case=case.to_json()))
     assert names == ["x"]

@@ -71,7 +71,7 @@ def reading(outputs: NamedArrays, precision: Precision = "float32", units: int =
 
 @pytest.mark.parametrize("precision", NARROW)
 @pytest.mark.parametrize("units", [1, 10, 50])
-def test_a_right_result_in_the_policys_arithmetic_passes_with_room(precision: Precision, units: int) -> None:
+def test_a_right_result_in_the_policys_arithmetic_passes_with_a_margin(precision: Precision, units: int) -> None:
     found = reading(in_precision(precision, units), precision, units)
     assert found.finite
     assert found.worst_ratio < 0.5
@@ -121,7 +121,7 @@ def test_an_integer_must_match_exactly() -> None:
     assert (found.worst_ratio, found.worst_array) == (MISMATCH, "steps")
 
 
-def test_integers_that_the_reference_itself_moves_may_move() -> None:
+def test_integers_may_differ_if_they_change_in_the_reference_too() -> None:
     def nearest(data: Arrays, units: int) -> NamedArrays:
         return {
             "choice": np.array(
@@ -143,7 +143,7 @@ def test_integers_that_the_reference_itself_moves_may_move() -> None:
         ({"x": np.full((32, 32), "?"), "steps": np.array(10)}, "x holds <U1, not numbers"),
     ],
 )
-def test_what_cannot_be_compared_fails_and_says_why(outputs: NamedArrays, detail: str) -> None:
+def test_outputs_that_cannot_be_compared_fail_with_the_reason(outputs: NamedArrays, detail: str) -> None:
     found = reading(outputs)
     assert (found.worst_ratio, found.detail) == (MISMATCH, detail)
 
@@ -152,7 +152,7 @@ def masked(data: Arrays, _units: int) -> NamedArrays:
     return {"x": np.where(np.arange(4) < 2, -np.inf, data.state["x"].ravel()[:4])}
 
 
-def test_infinity_where_the_reference_has_it_needs_no_declaration() -> None:
+def test_an_infinity_that_the_reference_has_too_needs_no_declaration() -> None:
     reference = a_reference(units=1, run=masked)
     right = reference.values["x"]
     found = compare({"x": right}, reference, 1)
@@ -172,7 +172,7 @@ def test_nan_and_infinity_alone_are_refused_with_how_to_declare_them(number: flo
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_single_special_value_is_not_finite_and_says_where(value: float) -> None:
+def test_a_single_special_value_is_reported_with_its_position(value: float) -> None:
     outputs = {name: array.copy() for name, array in in_precision("float32").items()}
     outputs["x"][2, 3] = value
     found = reading(outputs)
@@ -194,14 +194,12 @@ def overflowing(data: Arrays, units: int) -> NamedArrays:
         ([np.inf, np.inf, 2, 1], True, False),
     ],
 )
-def test_declared_special_values_are_compared_by_where_they_stand(
-    outputs: list[float], finite: bool, right: bool
-) -> None:
+def test_declared_special_values_are_compared_by_position(outputs: list[float], finite: bool, right: bool) -> None:
     found = compare({"x": np.array(outputs)}, a_reference(units=1, run=overflowing, non_finite=True), 1)
     assert (found.finite, found.worst_ratio <= 1) == (finite, right)
 
 
-def test_where_nothing_is_finite_the_reading_says_that_nothing_was_compared() -> None:
+def test_the_reading_states_that_nothing_was_compared_if_nothing_is_finite() -> None:
     def all_infinite(data: Arrays, _units: int) -> NamedArrays:
         return {"x": np.full(data.state["x"].shape, np.inf)}
 
@@ -211,7 +209,7 @@ def test_where_nothing_is_finite_the_reading_says_that_nothing_was_compared() ->
     assert found.detail.startswith("x: nothing finite to compare")
 
 
-def test_runs_of_the_reference_are_not_held_together() -> None:
+def test_only_one_run_of_the_reference_is_in_memory_at_a_time() -> None:
     """Weights of a large network, held for each run, were 22 GB and the end of the judge."""
     made: list[ref[NDArray[Any]]] = []
     alive = []
@@ -237,7 +235,7 @@ def test_a_computation_that_amplifies_widens_its_own_tolerance() -> None:
     assert np.median(wild.expected["x"].tolerance()) > 100 * np.median(calm.expected["x"].tolerance())
 
 
-def test_roundings_on_the_way_are_allowed_where_the_first_ones_are_forgotten() -> None:
+def test_intermediate_roundings_are_allowed_if_rounded_inputs_have_no_effect() -> None:
     def settling(data: Arrays, units: int, after_each: Callable[[Array], Array] = lambda array: array) -> NamedArrays:
         x, w = data.state["x"], data.batches[0]["w"]
         for _ in range(units):
@@ -251,7 +249,7 @@ def test_roundings_on_the_way_are_allowed_where_the_first_ones_are_forgotten() -
     assert compare(outputs, right, 1000).worst_ratio <= 1
 
 
-def test_a_sum_may_round_at_its_own_size_which_moves_of_its_terms_do_not_show() -> None:
+def test_a_sum_may_be_rounded_at_its_own_size() -> None:
     def mean_of_squares(data: Arrays, _units: int) -> NamedArrays:
         return {"x": np.mean(np.square(data.state["x"]), keepdims=True)}
 
@@ -265,7 +263,7 @@ def test_a_sum_may_round_at_its_own_size_which_moves_of_its_terms_do_not_show() 
     assert compare({"x": right.values["x"] * (1 - 2**-8)}, right, 1).worst_ratio > 1
 
 
-def test_an_output_that_moves_by_chance_less_than_outputs_of_like_size_has_their_tolerance() -> None:
+def test_an_output_that_moves_less_by_chance_has_the_tolerance_of_outputs_of_its_size() -> None:
     """Eight moves of a difference may cancel in one element."""
     tolerance = a_reference(units=1).expected["x"].tolerance()
     assert tolerance.min() > np.median(tolerance) / 10
@@ -289,7 +287,7 @@ def test_a_few_large_outputs_do_not_hide_errors_of_small_ones() -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_roundings_one_after_the_other_add_up(precision: Precision) -> None:
+def test_consecutive_roundings_add_up(precision: Precision) -> None:
     def averages(data: Arrays, _units: int) -> NamedArrays:
         mean, means = 0 * data.batches[0]["x"][0], []
         for row in data.batches[0]["x"]:
@@ -335,7 +333,7 @@ def test_numbers_that_are_equal_may_come_in_either_order() -> None:
     assert compare({"y": shifted}, right, 1).worst_ratio > 1
 
 
-def test_few_roundings_to_integers_may_fall_to_the_other_side() -> None:
+def test_few_roundings_to_integers_may_differ() -> None:
     def quantised(data: Arrays, _units: int) -> NamedArrays:
         return {"y": np.round(data.batches[0]["x"] @ data.batches[0]["w"]).astype(np.int8)}
 
@@ -424,7 +422,7 @@ def test_the_reference_of_a_training_step_fills_memory_a_few_times_at_most(tmp_p
     assert most < 8.5 * sum(each.nbytes for each in weights)
 
 
-def test_a_reference_that_gives_other_numbers_each_time_is_none() -> None:
+def test_a_reference_with_other_numbers_each_time_is_refused() -> None:
     noise = np.random.default_rng(0)
 
     def drawing(data: Arrays, units: int) -> NamedArrays:
@@ -435,7 +433,7 @@ def test_a_reference_that_gives_other_numbers_each_time_is_none() -> None:
 
 
 @pytest.mark.parametrize(("step", "still"), [(1e-8, True), (1e-2, False)])
-def test_where_doing_nothing_would_pass_nothing_is_compared(step: float, *, still: bool) -> None:
+def test_nothing_is_compared_if_a_step_without_effect_would_pass(step: float, *, still: bool) -> None:
     def creeping(data: Arrays, units: int) -> NamedArrays:
         return {"x": data.state["x"] * (1 + step) ** units}
 
@@ -448,7 +446,7 @@ def test_where_doing_nothing_would_pass_nothing_is_compared(step: float, *, stil
 
 
 @pytest.mark.parametrize(("run", "counts"), [(chain, True), (lambda data, _units: {"y": data.state["x"]}, False)])
-def test_outputs_that_half_of_the_units_give_too_count_none(
+def test_outputs_that_half_of_the_units_give_too_do_not_count_units(
     run: Callable[[Arrays, int], NamedArrays], *, counts: bool
 ) -> None:
     for units, told in ((1, True), (4, counts)):
@@ -474,7 +472,7 @@ def test_outputs_may_have_any_name(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["file"], written["file"])
 
 
-def test_complex_inputs_move_as_their_parts_do() -> None:
+def test_complex_inputs_are_perturbed_by_their_parts() -> None:
     rng = np.random.default_rng(0)
     z = rng.standard_normal((16, 16)) + 1j * rng.standard_normal((16, 16))
     data = Arrays(state={}, batches=({"z": z},))
@@ -498,7 +496,7 @@ def test_an_array_of_the_state_that_moves_shows_that_something_was_done() -> Non
 
 
 @pytest.mark.parametrize(("precision", "advised"), [("float16", True), ("bfloat16", False), ("float32", False)])
-def test_an_overflow_in_float16_comes_with_what_to_do(precision: Precision, advised: bool) -> None:
+def test_an_overflow_in_float16_is_reported_with_the_remedy(precision: Precision, advised: bool) -> None:
     outputs = in_precision(precision)
     outputs["x"][3, 4] = np.inf
     found = reading(outputs, precision)

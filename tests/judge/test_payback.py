@@ -11,7 +11,7 @@ def launches(variant: str, first_call: float, seconds: float, unit: str) -> dict
     return {number: launch.model_copy(update={"round": number, "phases": phases}) for number in range(1, 6)}
 
 
-def test_a_first_call_is_paid_back_in_the_workloads_unit() -> None:
+def test_the_pay_back_of_a_first_call_is_in_the_workloads_unit() -> None:
     found = payback(launches(BASELINE, 0.2, 0.02, "epoch"), launches(VARIANT, 1.1, 0.01, "epoch"), 0.05)
     assert found is not None
     # Each first call makes ten epochs of its own: 1.1 - 0.1 against 0.2 - 0.2 seconds.

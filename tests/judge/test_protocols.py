@@ -44,7 +44,7 @@ def check_of(assessment: Assessment, name: str, variant: str = VARIANT) -> Check
     return next(each for each in assessment.certificate.checks if each.name == name and each.variant in {variant, None})
 
 
-def test_the_median_decides_and_the_tail_is_compared_beside_it() -> None:
+def test_the_median_decides_and_the_tail_is_compared_too() -> None:
     found = assess(latency_rounds())
     (middle,), (tail,) = found.comparisons, found.tail_comparisons
     assert (middle.quantity, middle.verdict, tail.quantity, tail.verdict) == ("p50", "faster", "p99", "slower")
@@ -53,20 +53,20 @@ def test_the_median_decides_and_the_tail_is_compared_beside_it() -> None:
     assert (middle.sentence.partition(":")[0], tail.sentence.partition(":")[0]) == ("p50", "p99")
 
 
-def test_both_share_the_error_of_their_pair() -> None:
+def test_median_and_tail_share_the_error_of_their_pair() -> None:
     found = assess(latency_rounds(), comparisons=3)
     confidences = [float(each.confidence) for each in (*found.comparisons, *found.tail_comparisons)]
     assert confidences == pytest.approx([1 - 0.05 / 6] * 2)
 
 
-def test_a_steady_case_has_no_tail_and_keeps_its_error() -> None:
+def test_a_steady_case_has_no_tail_and_the_whole_error() -> None:
     found = assess([a_launch(name, number) for number in (1, 2) for name in (BASELINE, VARIANT)])
     assert found.tail_comparisons == ()
     assert found.comparisons[0].quantity is None
     assert found.comparisons[0].confidence == "0.95"
 
 
-def test_the_result_says_the_protocol_and_each_launches_tail() -> None:
+def test_the_result_holds_the_protocol_and_each_launches_tail() -> None:
     launches = latency_rounds()
     timing = CaseTiming(
         started="2026-01-01T00:00:00Z", finished="2026-01-01T00:00:01Z", total_seconds=1, judge_seconds=0
@@ -108,7 +108,7 @@ def test_steady_and_latency_are_never_compared() -> None:
     assert check_of(found, "same-protocol").reading == "latency and steady"
 
 
-def test_times_of_requests_are_those_of_their_response_and_others_those_of_their_service() -> None:
+def test_requests_have_their_response_times_and_other_calls_their_service_times() -> None:
     launches = rounds_of_requests()
     found = assess(launches, protocol="arrivals", arrivals=Arrivals(rate_per_second=100))
     (middle,), (tail,) = found.comparisons, found.tail_comparisons
@@ -147,7 +147,7 @@ def test_requests_without_a_response_have_no_time() -> None:
     assert found.comparisons[0].speedup is None
 
 
-def test_what_a_launch_says_must_be_a_protocol() -> None:
+def test_a_launch_must_report_a_known_protocol() -> None:
     found = assess([a_launch(name, 1, facts={"protocol": ["latency"]}) for name in (BASELINE, VARIANT)])
     assert found.comparisons[0].speedup is None
 
@@ -162,13 +162,13 @@ def test_what_a_launch_says_must_be_a_protocol() -> None:
         (20e-6, {**CLOCK, "drift": -0.0005}, "passed"),
     ],
 )
-def test_a_call_is_held_against_the_clock_that_timed_it(
+def test_a_call_is_compared_with_the_clock_that_timed_it(
     call_seconds: float, clock: dict[str, float], outcome: str
 ) -> None:
     launches = [a_latency_launch(name, 1, typical=call_seconds, slow=1e-3, clock=clock) for name in (BASELINE, VARIANT)]
     assert check_of(assess(launches), "clock").outcome == outcome
 
 
-def test_a_block_is_held_against_more_than_a_call() -> None:
+def test_a_block_is_compared_with_more_than_a_call() -> None:
     short = [a_launch(name, 1, seconds=1e-4, block_seconds=1e-4) for name in (BASELINE, VARIANT)]
     assert check_of(assess(short), "clock").outcome == "failed"

@@ -41,7 +41,7 @@ def a_round(number: int, *, facts: dict[str, Any] | None = None, slower: float =
     )
 
 
-def test_what_disturbed_one_side_of_a_round_changes_no_verdict() -> None:
+def test_a_disturbance_of_one_side_of_a_round_changes_no_verdict() -> None:
     found = assess(*a_round(1), *a_round(2, facts=CROWDED, slower=8), *a_round(3), *a_round(4), rounds_min=3)
     (comparison,) = found.comparisons
     assert (found.rounds, comparison.rounds, comparison.verdict) == (3, 3, "faster")
@@ -51,7 +51,7 @@ def test_what_disturbed_one_side_of_a_round_changes_no_verdict() -> None:
     assert [reason.partition(":")[0] for reason in quarantined.reasons] == ["shared-device for pytorch/eager"]
 
 
-def test_a_quarantined_round_does_not_count_towards_the_least_or_the_most() -> None:
+def test_a_quarantined_round_counts_neither_for_the_minimum_nor_the_maximum_of_rounds() -> None:
     launches = [launch for number in (1, 2, 3) for launch in a_round(number)]
     assert assess(*launches, rounds_min=3).stop == "TargetMet"
     launches[-2:] = a_round(3, facts=THROTTLED)
@@ -59,14 +59,14 @@ def test_a_quarantined_round_does_not_count_towards_the_least_or_the_most() -> N
     assert (found.stop, found.comparisons[0].verdict) == (None, "inconclusive")
 
 
-def test_where_every_round_was_disturbed_nothing_is_valid_and_the_next_may_be_better() -> None:
+def test_nothing_is_valid_if_every_round_was_disturbed_and_measuring_continues() -> None:
     found = assess(*a_round(1, facts=CROWDED), *a_round(2, facts=THROTTLED))
     (comparison,) = found.comparisons
     assert (found.rounds, found.stop, comparison.verdict, comparison.speedup) == (0, None, None, None)
     assert set(comparison.invalid) == {"shared-device", "throttled"}
 
 
-def test_rounds_that_were_disturbed_count_where_noise_is_accepted_and_nothing_has_a_verdict() -> None:
+def test_disturbed_rounds_count_if_noise_is_accepted_and_nothing_has_a_verdict() -> None:
     launches = [*a_round(1), *a_round(2, facts=CROWDED), *a_round(3, facts=THROTTLED, slower=1.1)]
     found = assess(*launches, rounds_min=3, rounds_max=3, accept_noise=True)
     (comparison,) = found.comparisons
@@ -81,14 +81,14 @@ def test_rounds_that_were_disturbed_count_where_noise_is_accepted_and_nothing_ha
     assert {check.name for check in found.certificate.failed_checks(BASELINE)} == {"shared-device", "throttled"}
 
 
-def test_accepted_noise_that_never_came_leaves_a_verdict_like_any_other() -> None:
+def test_a_verdict_is_as_usual_if_accepted_noise_did_not_occur() -> None:
     launches = [launch for number in (1, 2, 3) for launch in a_round(number)]
     quiet = assess(*launches, rounds_min=3)
     assert assess(*launches, rounds_min=3, accept_noise=True) == quiet
     assert quiet.comparisons[0].verdict == "faster"
 
 
-def test_noise_excuses_no_wrong_result() -> None:
+def test_accepted_noise_does_not_excuse_a_wrong_result() -> None:
     disturbed = a_launch(VARIANT, 1, facts=CROWDED, parity=GOOD_PARITY.model_copy(update={"worst_ratio": 9.0}))
     found = assess(a_round(1)[0], disturbed, accept_noise=True)
     assert found.comparisons[0].invalid == ("parity",)
@@ -96,7 +96,7 @@ def test_noise_excuses_no_wrong_result() -> None:
     assert found.stop == "NothingToCompare"
 
 
-def test_blocks_that_drift_beside_other_load_leave_an_interval_where_noise_is_accepted() -> None:
+def test_blocks_that_drift_under_other_load_keep_an_interval_if_noise_is_accepted() -> None:
     ramp = tuple(Block(units=1, seconds=0.02 * (1 + index / 20)) for index in range(40))
     launches = [
         launch.model_copy(update={"blocks": ramp}) if launch.variant == VARIANT else launch
@@ -111,7 +111,7 @@ def test_blocks_that_drift_beside_other_load_leave_an_interval_where_noise_is_ac
     assert (sound.comparisons[0].invalid, sound.stop) == (("unsteady",), "NothingToCompare")
 
 
-def test_what_only_widens_the_interval_is_kept_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disturbance_that_only_widens_the_interval_is_kept_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     stolen = {"throttling": {"periods": 0, "seconds": 0.0, "steal_seconds": 0.22}}
     launches = [*a_round(1), *a_round(2, facts=stolen), *a_round(3)]
     assert [each.round for each in assess(*launches, rounds_min=3).quarantined] == [2]
@@ -129,7 +129,7 @@ def test_a_wrong_result_is_found_in_a_disturbed_round_too() -> None:
     assert found.stop == "NothingToCompare"
 
 
-def test_a_quieter_machine_does_not_mend_a_wrong_result() -> None:
+def test_a_quieter_machine_does_not_correct_a_wrong_result() -> None:
     wrong = GOOD_PARITY.model_copy(update={"worst_ratio": 9.0})
     launches = [a_launch(variant, 1, facts=CROWDED, parity=wrong) for variant in (BASELINE, VARIANT)]
     assert assess(*launches).stop == "NothingToCompare"
@@ -140,7 +140,7 @@ def test_a_failure_in_a_disturbed_round_is_kept() -> None:
     assert (found.comparisons[0].verdict, found.comparisons[0].speedup) == (None, None)
 
 
-def test_the_sentences_next_to_other_load(golden: Callable[[str, str], None]) -> None:
+def test_the_sentences_about_other_load(golden: Callable[[str, str], None]) -> None:
     noisy = [*a_round(1), *a_round(2, facts=CROWDED), *a_round(3, facts=THROTTLED, slower=1.1)]
     assessments = {
         "every round disturbed": assess(*a_round(1, facts=CROWDED), *a_round(2, facts=THROTTLED)),

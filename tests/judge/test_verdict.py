@@ -70,7 +70,7 @@ def test_an_interval_that_holds_1_never_says_faster_or_slower(log_estimate: floa
 
 
 @given(logarithms, widths, widths, margins)
-def test_a_wider_interval_is_never_surer(log_estimate: float, width: float, more: float, margin: float) -> None:
+def test_a_wider_interval_is_never_more_decisive(log_estimate: float, width: float, more: float, margin: float) -> None:
     narrow = measurement.decide(Interval(log_estimate, width, 8), margin)
     wide = measurement.decide(Interval(log_estimate, width + more, 8), margin)
     assert wide in {narrow, "inconclusive"}
@@ -87,7 +87,7 @@ def test_a_wider_interval_is_never_surer(log_estimate: float, width: float, more
         ((Check(name="parity", outcome="untested", reading="?"), *CLEAN.checks[1:]), ("parity",)),
     ],
 )
-def test_no_verdict_can_be_asked_of_an_unclean_certificate(checks: tuple[Check, ...], names: tuple[str, ...]) -> None:
+def test_a_certificate_with_failed_checks_gives_no_verdict(checks: tuple[Check, ...], names: tuple[str, ...]) -> None:
     certificate = Certificate(checks=checks)
     assert checks_against_verdict(certificate, "jax/jit", "pytorch/eager") == names
     with pytest.raises(InvalidMeasurementError, match=names[0]):
@@ -126,11 +126,9 @@ def test_a_failed_check_of_another_variant_does_not_matter() -> None:
         (0.000123, 0.000124, "jax/jit takes 8,100 times as long as torch (8,060 to 8,130, 95 %)."),
     ],
 )
-def test_the_sentence_says_it_in_plain_words_with_at_most_three_digits(
-    lower: float, upper: float, sentence: str
-) -> None:
+def test_the_sentence_is_plain_with_at_most_three_digits(lower: float, upper: float, sentence: str) -> None:
     assert a_sentence(lower, upper) == sentence
 
 
-def test_an_interval_without_width_can_be_said() -> None:
+def test_an_interval_without_width_has_a_sentence() -> None:
     assert "2.00 times as fast" in a_sentence(2.0, 2.0)
