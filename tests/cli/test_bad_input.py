@@ -29,7 +29,7 @@ BAD = {
 }
 
 
-def test_an_option_that_is_no_choice_is_refused_in_our_words_alone() -> None:
+def test_an_invalid_choice_of_an_option_is_refused_with_our_message_alone() -> None:
     refused = CliRunner().invoke(app, ["report", "R", "--output", "text"])
     assert refused.exit_code == Exit.USAGE
     assert "'text'" in refused.output
@@ -42,7 +42,7 @@ def validate(*arguments: str, manifest: str = "") -> Result:
 
 
 @pytest.mark.parametrize(("change", "path", "advice"), BAD.values(), ids=BAD.keys())
-def test_a_manifest_with_an_error_is_refused_with_the_field_and_what_to_do(
+def test_a_manifest_with_an_error_is_refused_with_the_field_and_the_remedy(
     change: tuple[str, str], path: str, advice: str
 ) -> None:
     refused = validate("-", manifest=MANIFEST.replace(*change))
@@ -59,13 +59,13 @@ def test_malformed_yaml_is_refused_with_its_line() -> None:
     assert "line 4" in refused.stderr
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     refused = validate("-", manifest=MANIFEST.replace("size: 64", "sise: 64").replace("jax/jit", "jax/jitt"))
     assert "parameters.sise" in refused.stderr
     assert "variants[1].use" in refused.stderr
 
 
-def test_a_misspelt_variant_that_an_expectation_spells_right_is_told_first() -> None:
+def test_a_misspelt_variant_is_reported_before_the_expectation_that_names_it_correctly() -> None:
     expected = "expectations: [{metric: speedup, variant: jax/jit, atLeast: '1'}]\n  measurement:"
     misspelt = MANIFEST.replace("use: jax/jit", "use: jax/jti").replace("measurement:", expected)
     _, first, second = validate("-", manifest=misspelt).stderr.splitlines()
@@ -74,7 +74,7 @@ def test_a_misspelt_variant_that_an_expectation_spells_right_is_told_first() -> 
     assert "spec.expectations: " in second
 
 
-def test_every_file_is_looked_at_and_one_bad_one_decides(tmp_path: Path) -> None:
+def test_every_file_is_checked_and_one_invalid_file_decides_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(MANIFEST)
     (tmp_path / "bad.yaml").write_text(MANIFEST.replace("jax/jit", "jax/jitt"))
     found = validate(str(tmp_path / "bad.yaml"), str(tmp_path / "good.yaml"))
@@ -83,7 +83,7 @@ def test_every_file_is_looked_at_and_one_bad_one_decides(tmp_path: Path) -> None
     assert "bad.yaml" in found.stderr
 
 
-def test_a_script_gets_what_was_found_as_json(tmp_path: Path) -> None:
+def test_problems_are_available_as_json(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(MANIFEST.replace("size: 64", "sise: 64"))
     found = validate(str(tmp_path / "bad.yaml"), "--output", "json")
     assert found.exit_code == Exit.INVALID_SPEC
@@ -94,7 +94,7 @@ def test_a_script_gets_what_was_found_as_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "100000", "two"])
-def test_a_number_of_processors_that_there_is_not_is_a_usage_error(tmp_path: Path, number: str) -> None:
+def test_more_processors_than_the_machine_has_is_a_usage_error(tmp_path: Path, number: str) -> None:
     done = accelbench("run", "-", "--processors", number, cwd=tmp_path, manifest=MANIFEST)
     assert done.returncode == Exit.USAGE
     assert "--processors" in done.stderr

@@ -80,7 +80,7 @@ def checked(directory: Path, file: str, *arguments: str) -> subprocess.Completed
     return accelbench("check", file, *arguments, cwd=directory)
 
 
-def test_what_init_writes_passes_every_check(started: Path) -> None:
+def test_the_script_of_init_passes_every_check(started: Path) -> None:
     done = checked(started, "my_filter.yaml")
     assert done.returncode == Exit.SUCCESS, done.stdout + done.stderr
     for variant in ("pytorch/eager", "jax/jit"):
@@ -109,7 +109,7 @@ def test_a_script_alone_is_checked_and_a_wrong_step_is_named(started: Path) -> N
     ("framework", "text"),
     [("numpy", NUMPY_SPOILED), pytest.param("pytorch", FORWARD_MODE_SPOILED, marks=pytest.mark.nightly)],
 )
-def test_a_variant_that_spoils_its_process_spoils_no_variant_after_it(
+def test_a_variant_that_damages_its_process_does_not_affect_the_next_one(
     tmp_path: Path, framework: str, text: str
 ) -> None:
     (tmp_path / "spoiling.py").write_text(text)
@@ -122,7 +122,7 @@ def test_a_variant_that_spoils_its_process_spoils_no_variant_after_it(
     assert {check["name"]: check["outcome"] for check in relies["checks"]}["parity"] == "passed"
 
 
-def test_a_script_that_says_what_it_offers_is_checked_as_all_of_that() -> None:
+def test_a_script_that_declares_its_variants_is_checked_in_all_of_them() -> None:
     from accelbench.local.manifests import read_target
 
     [run] = read_target(str(ROOT / "examples" / "linear_step.py"))
@@ -130,7 +130,7 @@ def test_a_script_that_says_what_it_offers_is_checked_as_all_of_that() -> None:
     assert run.baseline == "pytorch/eager"
 
 
-def test_a_script_that_does_not_say_what_it_offers_is_checked_in_one_mode_of_each_framework(started: Path) -> None:
+def test_a_script_that_declares_no_variants_is_checked_in_one_mode_of_each_framework(started: Path) -> None:
     from accelbench.local.manifests import read_target
 
     [run] = read_target(str(started / "my_filter.py"))
@@ -156,21 +156,23 @@ def test_the_manifest_that_init_writes_takes_as_long_as_its_script_alone(started
         ("broken.yaml", MANIFEST.replace("jax/jit", "jax/jitt"), "jit?"),
     ],
 )
-def test_what_cannot_be_checked_is_refused_with_what_to_do(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_a_script_that_cannot_be_checked_is_refused_with_the_remedy(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
     (tmp_path / name).write_text(text)
     refused = CliRunner().invoke(app, ["check", str(tmp_path / name)])
     assert refused.exit_code == Exit.INVALID_SPEC
     assert said in refused.stderr
 
 
-def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["check", str(tmp_path / "absent.py")])
     assert refused.exit_code == Exit.USAGE
     assert "absent.py: no such file" in refused.stderr
 
 
 @pytest.mark.parametrize("suffix", ["py", "yaml"])
-def test_a_file_whose_name_is_mistyped_is_guessed(tmp_path: Path, suffix: str) -> None:
+def test_a_mistyped_file_name_is_answered_with_the_nearest_one(tmp_path: Path, suffix: str) -> None:
     (tmp_path / f"my_filter.{suffix}").write_text("")
     refused = CliRunner().invoke(app, ["check", str(tmp_path / f"my_filtr.{suffix}")])
     assert refused.exit_code == Exit.USAGE
@@ -181,13 +183,13 @@ def test_a_file_whose_name_is_mistyped_is_guessed(tmp_path: Path, suffix: str) -
     ("play", "code"),
     [("good", Exit.SUCCESS), ("variant-failed", Exit.VARIANT_FAILED), ("invalid", Exit.INVALID_MEASUREMENT)],
 )
-def test_exit_codes_are_those_of_run(tmp_path: Path, play: str, code: Exit) -> None:
+def test_the_exit_codes_of_check_are_those_of_run(tmp_path: Path, play: str, code: Exit) -> None:
     done = accelbench("check", "-", cwd=tmp_path, play=play, manifest=MANIFEST)
     assert done.returncode == code, done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_runner_without_a_result_is_our_failure(tmp_path: Path) -> None:
+def test_a_runner_without_a_result_is_an_internal_error(tmp_path: Path) -> None:
     done = accelbench("check", "-", cwd=tmp_path, play="silent", manifest=MANIFEST)
     assert done.returncode == Exit.INTERNAL
     assert "status 3" in done.stderr
@@ -201,7 +203,7 @@ def test_init_overwrites_nothing(started: Path) -> None:
     assert (started / "my_filter.yaml").read_text() == before
 
 
-def test_the_functions_have_the_names_that_were_asked_for(started: Path) -> None:
+def test_the_functions_have_the_requested_names(started: Path) -> None:
     text = (started / "my_filter.py").read_text()
     assert "def filter_jax(x):" in text
     assert text.endswith("\n\n\njax = filter_jax\n")

@@ -79,7 +79,7 @@ def test_the_words_of_the_report(golden: Callable[[str, str], None]) -> None:
     golden("check.txt", "\n".join(texts))
 
 
-def test_scripts_are_given_remedies_types_and_captured_arrays() -> None:
+def test_reports_about_scripts_have_remedies_types_and_captured_arrays() -> None:
     failed = result(*GOOD, check("threads", "failed", "jax/jit"))
     [eager, jit] = checked.as_json(failed, LAUNCHES)["variants"]
     assert eager["outputs"] == {"y": "int64 (2, 3)", "mask": "bool (2, 3)"}
@@ -101,7 +101,7 @@ def test_a_failed_variant_has_passed_nothing() -> None:
     assert (jit.is_to_blame, len(jit.checks)) == (False, 2)
 
 
-def test_where_the_reference_failed_no_variant_is_blamed_for_it() -> None:
+def test_no_variant_is_blamed_for_a_reference_that_failed() -> None:
     launches = tuple(each.model_copy(update={"parity": without_reference(REFERENCE)}) for each in LAUNCHES)
     failed = result(check("parity", "failed"), check("threads", "failed", "jax/jit"))
     variants = checked.checked_variants(failed, launches)

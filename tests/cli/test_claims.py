@@ -22,7 +22,7 @@ def cases_begun(done: subprocess.CompletedProcess[str]) -> list[str]:
     return re.findall(r"case (\d+ of \d+)", done.stderr)
 
 
-def test_the_list_has_every_claim_and_what_became_of_it(tmp_path: Path) -> None:
+def test_the_list_has_every_claim_with_its_verdict(tmp_path: Path) -> None:
     done = accelbench("claims", "list", "--output", "json", cwd=tmp_path)
     assert done.returncode == Exit.SUCCESS, done.stderr
     listed = {each["row"]: each for each in json.loads(done.stdout)}
@@ -32,14 +32,14 @@ def test_the_list_has_every_claim_and_what_became_of_it(tmp_path: Path) -> None:
     assert listed[33]["hardware"] == ["cpu"]
 
 
-def test_the_list_says_whose_results_its_verdicts_are_from(tmp_path: Path) -> None:
+def test_the_list_names_the_results_behind_its_verdicts(tmp_path: Path) -> None:
     done = accelbench("claims", "list", "--rows", "33", cwd=tmp_path)
     assert done.stdout.splitlines()[0].split() == ["row", "article", "what", "is", "asked", "verdict", "here"]
     assert "not-measured-yet" in done.stdout
     assert "results/claims" in done.stderr
 
 
-def test_a_claim_is_run_settled_kept_and_not_run_again(tmp_path: Path) -> None:
+def test_a_claim_is_measured_decided_stored_and_not_measured_again(tmp_path: Path) -> None:
     first = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     assert first.returncode == Exit.SUCCESS, first.stderr
     assert "row 33: refuted" in first.stdout
@@ -62,7 +62,7 @@ def test_a_run_that_gave_no_result_is_run_again(tmp_path: Path) -> None:
     assert "row 33: refuted" in accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good").stdout
 
 
-def test_a_stopped_run_goes_on_with_the_cases_that_it_had_not_reached(tmp_path: Path) -> None:
+def test_a_stopped_run_continues_with_the_cases_that_it_had_not_reached(tmp_path: Path) -> None:
     directory = tmp_path / "results/claims/cpu/07-jit-of-tiny-calculations"
     asked = ("--rows", "7", "--beside")
     accelbench("claims", "run", *asked, cwd=tmp_path, play="good")
@@ -77,7 +77,7 @@ def test_a_stopped_run_goes_on_with_the_cases_that_it_had_not_reached(tmp_path: 
     assert "1 of 2" in cases_begun(accelbench("claims", "run", *asked, "--again", cwd=tmp_path, play="good"))
 
 
-def test_what_other_hardware_can_settle_alone_is_said_and_left(tmp_path: Path) -> None:
+def test_claims_about_other_hardware_are_named_and_skipped(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "33", "--hardware", "tpu", cwd=tmp_path, play="crash")
     assert done.returncode == Exit.SUCCESS
     assert "row 33: untestable" in done.stderr
@@ -94,14 +94,14 @@ def test_the_report_is_a_page_with_the_verdict_and_its_numbers(tmp_path: Path) -
     assert "(../results/claims/cpu/33-xor-with-jit-around-the-step/report.md)" in results
 
 
-def test_bad_input_is_refused_with_what_there_is(tmp_path: Path) -> None:
+def test_an_unknown_row_or_hardware_is_refused_by_name(tmp_path: Path) -> None:
     rows = accelbench("claims", "run", "--rows", "1000", cwd=tmp_path)
     assert (rows.returncode, "row 1000" in rows.stderr) == (Exit.USAGE, True)
     hardware = accelbench("claims", "list", "--hardware", "abacus", cwd=tmp_path)
     assert (hardware.returncode, "gpu, gpus, tpu" in hardware.stderr) == (Exit.USAGE, True)
 
 
-def test_seconds_of_a_machine_that_nobody_names_can_be_settled_nowhere(tmp_path: Path) -> None:
+def test_a_claim_about_seconds_of_an_unnamed_machine_cannot_be_decided(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "19", cwd=tmp_path, play="crash")
     assert cases_begun(done) == []
     listed = json.loads(accelbench("claims", "list", "--rows", "19", "--output", "json", cwd=tmp_path).stdout)
@@ -117,7 +117,7 @@ def test_a_page_without_its_articles_is_refused(tmp_path: Path, monkeypatch: pyt
     assert (done.exit_code, "articles.yaml" in done.stderr) == (Exit.INTERNAL, True), done.stderr
 
 
-def test_a_result_that_was_asked_other_bounds_is_no_verdict(tmp_path: Path) -> None:
+def test_a_result_with_other_bounds_gives_no_verdict(tmp_path: Path) -> None:
     """Change the bounds of row 35, whose history does not explain that."""
     accelbench("claims", "run", "--rows", "35", cwd=tmp_path, play="good")
     record = tmp_path / "results/claims/cpu/35-jit-as-high-as-you-can/run.json"
@@ -141,7 +141,7 @@ def test_a_result_may_have_had_less_time_than_the_manifest_allows_but_no_smaller
         assert json.loads(CliRunner().invoke(app, listing).stdout)[0]["verdict"] == verdict
 
 
-def test_what_other_hardware_has_to_settle_can_be_measured_here_and_stands_beside(tmp_path: Path) -> None:
+def test_a_claim_about_other_hardware_can_be_measured_here_and_is_shown_without_deciding(tmp_path: Path) -> None:
     alone = accelbench("claims", "run", "--rows", "3", cwd=tmp_path, play="crash")
     assert "RTX 3090" in alone.stderr
     done = accelbench("claims", "run", "--rows", "3", "--beside", cwd=tmp_path, play="good")
@@ -150,7 +150,7 @@ def test_what_other_hardware_has_to_settle_can_be_measured_here_and_stands_besid
     assert "| jax/op-by-op |" in (tmp_path / "pages" / "results.md").read_text()
 
 
-def test_what_needs_a_compiler_that_is_not_there_is_left_and_names_it(tmp_path: Path) -> None:
+def test_a_claim_without_its_compiler_is_skipped_and_the_compiler_is_named(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "4,33", cwd=tmp_path, play="good")
     assert done.returncode == Exit.SUCCESS, done.stderr
     assert "skipping 04-one-fused-kernel-on-targets:" in done.stderr
@@ -171,7 +171,7 @@ def test_a_result_of_an_older_source_is_measured_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text"), [("all.result.json", ""), ("all.result.json", "garbage"), ("run.json", '{"run": 1')]
 )
-def test_a_damaged_result_is_said_before_it_is_replaced(tmp_path: Path, file: str, text: str) -> None:
+def test_a_damaged_result_is_reported_before_it_is_replaced(tmp_path: Path, file: str, text: str) -> None:
     accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     damaged = Path("results/claims/cpu/33-xor-with-jit-around-the-step", file)
     (tmp_path / damaged).write_text(text)
@@ -183,11 +183,11 @@ def test_a_damaged_result_is_said_before_it_is_replaced(tmp_path: Path, file: st
     assert "row 33: refuted" in again.stdout
 
 
-def test_nothing_is_said_of_a_claim_that_was_never_run(tmp_path: Path) -> None:
+def test_the_report_of_a_claim_that_was_never_measured_prints_no_error(tmp_path: Path) -> None:
     assert accelbench("claims", "report", "--rows", "33", cwd=tmp_path).stderr == ""
 
 
-def test_rows_share_their_runs(tmp_path: Path) -> None:
+def test_rows_with_the_same_manifest_share_its_run(tmp_path: Path) -> None:
     """Run each manifest once."""
     asked = ("--rows", "6,52")
     done = accelbench("claims", "run", "--again", *asked, cwd=tmp_path, play="good")
@@ -201,7 +201,7 @@ def test_rows_share_their_runs(tmp_path: Path) -> None:
     assert page.count(f"[{name}](../results/claims/cpu/{name}/report.md)") == 2
 
 
-def test_a_claim_is_settled_on_the_first_hardware_that_it_is_about_and_others_stand_beside(tmp_path: Path) -> None:
+def test_a_claim_is_decided_on_its_first_hardware_and_others_are_shown_without_deciding(tmp_path: Path) -> None:
     profiles = tmp_path / "profiles.yaml"
     profiles.write_text("nvidia: {platform: cpu}\n")
     more = {"play": "good", "ACCELBENCH_PROFILES": str(profiles)}
@@ -251,7 +251,7 @@ def test_a_suite_of_which_a_part_was_not_run_is_not_run(tmp_path: Path) -> None:
     ],
     ids=["manifest", "ledger"],
 )
-def test_a_typo_among_the_claims_is_said_with_its_place(
+def test_a_typo_in_the_claims_is_reported_with_its_place(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command: str,

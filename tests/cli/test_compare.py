@@ -38,7 +38,7 @@ def test_two_results_end_with_a_verdict_for_each_variant(tmp_path: Path) -> None
     assert "equivalent 1.000x" in text(done)
 
 
-def test_a_script_gets_it_as_json(tmp_path: Path) -> None:
+def test_a_comparison_is_available_as_json(tmp_path: Path) -> None:
     before, after = written(tmp_path / "a.json"), written(tmp_path / "b.json", factor=2, fingerprint={"kernel": "7"})
     done = compare(before, after, "--output", "json")
     found = json.loads(done.stdout)
@@ -51,7 +51,7 @@ def test_a_script_gets_it_as_json(tmp_path: Path) -> None:
     assert slower["before"] == {"seconds": "0.000999999", "results": 1, "launches": 5}
 
 
-def test_what_matters_refuses_says_what_to_do_and_can_be_insisted_on(tmp_path: Path) -> None:
+def test_a_relevant_difference_is_refused_with_the_remedy_and_can_be_allowed(tmp_path: Path) -> None:
     before = written(tmp_path / "a.json")
     after = written(tmp_path / "b.json", fingerprint={"version.jax": "0.11.0"})
     refused = compare(before, after)
@@ -73,20 +73,20 @@ def test_what_matters_refuses_says_what_to_do_and_can_be_insisted_on(tmp_path: P
         ({"protocol": "episode"}, "protocol"),
     ],
 )
-def test_what_matters_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], name: str) -> None:
+def test_a_relevant_difference_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], name: str) -> None:
     before = written(tmp_path / "a.json", fingerprint={"workloadSource": "e" * 64})
     done = compare(before, written(tmp_path / "b.json", **changes), "-o", "json")
     assert done.exit_code == Exit.INVALID_MEASUREMENT
     assert name in json.loads(done.stdout)["refused"]
 
 
-def test_several_entries_of_a_group_are_named_once_together(tmp_path: Path) -> None:
+def test_several_differences_of_a_group_are_named_together(tmp_path: Path) -> None:
     versions = {"version.jax": "0.11.0", "python": "3.12.1"}
     done = text(compare(written(tmp_path / "a.json"), written(tmp_path / "b.json", fingerprint=versions)))
     assert done.count("--allow-different versions") == 1
 
 
-def test_what_does_not_matter_has_no_effect(tmp_path: Path) -> None:
+def test_an_irrelevant_difference_has_no_effect(tmp_path: Path) -> None:
     after = written(tmp_path / "b.json", fingerprint={"kernel": "7.0"})
     [difference] = json.loads(compare(written(tmp_path / "a.json"), after, "-o", "json").stdout)["differences"]
     assert (difference["name"], difference["matters"], difference["after"]) == ("kernel", False, ["7.0"])
@@ -102,13 +102,13 @@ def test_an_unknown_name_to_allow_is_a_usage_error_with_the_nearest(tmp_path: Pa
     assert advice in " ".join(done.stderr.replace("│", " ").split())
 
 
-def test_a_name_that_may_differ_and_does_not_changes_nothing(tmp_path: Path) -> None:
+def test_allowing_a_difference_that_does_not_exist_changes_nothing(tmp_path: Path) -> None:
     done = compare(written(tmp_path / "a.json"), written(tmp_path / "b.json"), "--allow-different", "version.jax")
     assert done.exit_code == Exit.SUCCESS
     assert "although" not in done.stdout
 
 
-def test_what_is_not_there_or_no_result_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_or_one_without_a_result_is_refused(tmp_path: Path) -> None:
     there = written(tmp_path / "a.json")
     (tmp_path / "empty").mkdir()
     (tmp_path / "other.json").write_text("{}")
@@ -130,7 +130,7 @@ def test_results_with_nothing_in_common_have_no_verdict(tmp_path: Path) -> None:
     assert done.exit_code == Exit.INVALID_MEASUREMENT
 
 
-def test_a_directory_or_a_pattern_of_results_is_a_series_and_its_steps_are_told(tmp_path: Path) -> None:
+def test_a_directory_or_a_pattern_of_results_is_a_series_and_its_steps_are_reported(tmp_path: Path) -> None:
     for day in range(1, 13):
         mood = 1 + 0.001 * (day * 7 % 5 - 2)
         factor = mood * (1.2 if day > 6 else 1)
@@ -142,7 +142,7 @@ def test_a_directory_or_a_pattern_of_results_is_a_series_and_its_steps_are_told(
     assert [(step["variant"], step["number"], step["of"]) for step in found["steps"]] == [("jax/jit", 7, 12)]
 
 
-def test_without_what_finds_steps_the_verdicts_stand_and_it_says_what_to_install(
+def test_without_the_extra_for_steps_verdicts_are_shown_and_the_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for day in range(1, 11):
@@ -157,7 +157,7 @@ def test_without_what_finds_steps_the_verdicts_stand_and_it_says_what_to_install
     assert "equivalent" in text(done)
 
 
-def test_a_result_compared_with_itself_is_said_to_be_the_same_and_paths_are_named_once(tmp_path: Path) -> None:
+def test_a_result_compared_with_itself_is_reported_as_the_same_and_paths_are_named_once(tmp_path: Path) -> None:
     path = written(tmp_path / "a.result.json")
     done = compare(path, path)
     assert "inconclusive" not in text(done).partition("variant")[0]
@@ -197,20 +197,20 @@ def test_eighty_columns_show_both_sides_of_every_case_and_cut_nothing(
     assert len(re.findall(r"\d (?:ms|µs)(?!\w)", narrow)) == 2 * 2 * 2
 
 
-def test_of_several_cases_every_sentence_and_row_says_which_it_is_about(tmp_path: Path) -> None:
+def test_every_sentence_and_row_names_its_case_if_there_are_several(tmp_path: Path) -> None:
     done = compare(sweep(tmp_path / "a", {32: 1, 64: 1}), sweep(tmp_path / "b", {32: 0.5, 64: 2}))
     sentences, _, rows = done.stdout.partition("variant")
     assert sentences.count("size 32") == sentences.count("size 64") == 3
     assert rows.count("size 32") == rows.count("size 64") == 3
 
 
-def test_of_a_single_case_no_sentence_names_it(tmp_path: Path) -> None:
+def test_no_sentence_names_a_single_case(tmp_path: Path) -> None:
     before, after = sweep(tmp_path / "a", {32: 1}), sweep(tmp_path / "b", {32: 0.5})
     assert "size 32" not in text(compare(before, after))
 
 
 @pytest.mark.parametrize(("factor", "ends"), [(1 / 1.0215, "1.018 to 1.025"), (1.0215, "0.976 to 0.982")])
-def test_a_sentence_beside_an_inconclusive_row_says_no_verdict_and_why(
+def test_the_sentence_of_an_inconclusive_row_gives_no_verdict_and_the_reason(
     tmp_path: Path, factor: float, ends: str
 ) -> None:
     done = text(compare(written(tmp_path / "a.json"), written(tmp_path / "b.json", factor=factor)))

@@ -17,11 +17,11 @@ def run_on(profile: str) -> BenchmarkRun:
     return BenchmarkRun.model_validate(manifest)
 
 
-def test_the_processor_is_everywhere(tmp_path: Path) -> None:
+def test_the_cpu_profile_is_accepted_on_every_machine(tmp_path: Path) -> None:
     assert device.platform_of(run_on("cpu"), root=tmp_path) == "cpu"
 
 
-def test_a_gpu_profile_without_a_gpu_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+def test_a_gpu_profile_without_a_gpu_is_refused_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpecError) as refused:
         device.platform_of(run_on("nvidia"), root=tmp_path)
     [refusal] = refused.value.problems
@@ -44,7 +44,7 @@ def test_an_unknown_profile_is_refused_with_the_nearest_one(tmp_path: Path) -> N
     assert "nvidia?" in refused.value.explanation()
 
 
-def test_a_run_of_which_nothing_is_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_any_installed_framework_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = replace(frameworks.find("jax"), package="a_module_that_is_not_there")
     monkeypatch.setattr(frameworks, "find", lambda _: missing)
     with pytest.raises(InvalidSpecError) as refused:

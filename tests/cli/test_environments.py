@@ -57,7 +57,7 @@ def test_an_interpreter_is_named_by_its_path_from_here(tmp_path: Path, monkeypat
         (["jax/jit@before"], ["before=jax", "before=jax==0.9.2"], 'two environments are called "before"'),
     ],
 )
-def test_what_does_not_fit_together_is_refused_before_anything_is_installed(
+def test_contradicting_options_are_refused_before_anything_is_installed(
     variants: list[str], options: list[str], message: str
 ) -> None:
     with pytest.raises(InvalidSpecError) as refused:
@@ -66,7 +66,7 @@ def test_what_does_not_fit_together_is_refused_before_anything_is_installed(
 
 
 @pytest.mark.parametrize("text", ["before", "=jax", "before=", "before= "])
-def test_an_option_of_another_form_says_how_to_write_it(text: str) -> None:
+def test_an_option_in_another_form_is_refused_with_the_right_form(text: str) -> None:
     with pytest.raises(UsageError, match="write NAME=REQUIREMENT"):
         read_target("matmul-chain", environments=[text])
 
@@ -137,7 +137,7 @@ def test_requirements_are_installed_once_locked_and_compiled(wheels: Path) -> No
 
 
 @pytest.mark.usefixtures("wheels")
-def test_an_interrupted_installation_is_made_again() -> None:
+def test_an_interrupted_installation_is_repeated() -> None:
     whole, _ = installed("before=jax==0.9.2")
     directory = Path(whole.interpreter).parents[2]
     (directory / environments.LOCK).unlink()
@@ -157,7 +157,7 @@ def test_an_interrupted_installation_is_made_again() -> None:
         ("before=/no/such/python jax", "/no/such/python"),
     ],
 )
-def test_what_cannot_be_installed_is_refused_with_what_uv_says(option: str, message: str) -> None:
+def test_requirements_that_cannot_be_installed_are_refused_with_the_message_of_uv(option: str, message: str) -> None:
     with pytest.raises(InvalidSpecError) as refused:
         installed(option)
     (problem,) = refused.value.problems
@@ -165,14 +165,14 @@ def test_what_cannot_be_installed_is_refused_with_what_uv_says(option: str, mess
     assert message in problem.message
 
 
-def test_without_uv_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_uv_the_error_explains_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "find_uv", lambda: None)
     with pytest.raises(InvalidSpecError) as refused:
         installed("before=jax==0.9.2")
     assert "accelbench[environments]" in refused.value.explanation()
 
 
-def test_an_environment_gets_what_accelbenchs_own_extras_install() -> None:
+def test_an_environment_gets_the_packages_of_accelbenchs_extras() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(environments.LAUNCH_REQUIREMENTS) <= {*project["dependencies"], *extras["jax"], *extras["torch"]}
@@ -235,7 +235,7 @@ def test_the_baselines_own_program_is_the_reference_in_its_environment(tmp_path:
 
 
 @pytest.mark.slow
-def test_without_the_baselines_environment_outputs_have_no_reference_and_it_says_so(tmp_path: Path) -> None:
+def test_without_the_baselines_environment_outputs_have_no_reference_and_the_reason_is_given(tmp_path: Path) -> None:
     (tmp_path / "double.py").write_text(
         SCRIPT.replace("    import only_in_the_environment\n\n", "").replace("only_in_the_environment.FACTOR", "2")
     )

@@ -12,7 +12,7 @@ from cli.command import MANIFEST, START, accelbench
 from report import sample
 
 
-def test_a_good_run_ends_with_success_and_a_verdict_on_standard_output(tmp_path: Path) -> None:
+def test_a_valid_run_ends_with_success_and_a_verdict_on_standard_output(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="good", manifest=MANIFEST)
     assert done.returncode == Exit.SUCCESS, done.stderr
     assert "jax/jit" in done.stdout
@@ -27,7 +27,7 @@ def test_a_wrong_option_is_a_usage_error(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
-def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
     done = accelbench("run", "absent.yaml", cwd=tmp_path)
     assert done.returncode == Exit.USAGE
     assert "absent.yaml" in done.stderr
@@ -41,7 +41,7 @@ def test_a_manifest_that_is_not_valid_ends_with_three_and_leaves_nothing_behind(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_variant_that_failed_is_named_and_the_other_ones_time_stands(tmp_path: Path) -> None:
+def test_a_failed_variant_is_named_and_the_time_of_the_other_is_kept(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="variant-failed", manifest=MANIFEST)
     assert done.returncode == Exit.VARIANT_FAILED
     assert "(OutOfMemory)" in done.stdout
@@ -56,13 +56,13 @@ def test_an_invalid_comparison_ends_with_five_and_shows_the_reading(tmp_path: Pa
     assert "2.04x" not in done.stdout
 
 
-def test_what_was_observed_is_a_success_and_shown(tmp_path: Path) -> None:
+def test_an_observation_is_a_success_and_is_shown(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="observed", manifest=MANIFEST)
     assert done.returncode == Exit.SUCCESS, done.stderr
     assert "jax/jit raised KeyReuseError." in done.stdout
 
 
-def test_what_was_observed_elsewhere_than_asked_for_ends_with_five(tmp_path: Path) -> None:
+def test_an_observation_on_another_device_than_requested_ends_with_five(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="observed-elsewhere", manifest=MANIFEST)
     assert done.returncode == Exit.INVALID_MEASUREMENT
     assert "wrong-device: on cpu" in done.stdout
@@ -82,7 +82,7 @@ def test_an_expectation_that_is_met_changes_nothing(tmp_path: Path) -> None:
     assert ": met" in done.stdout
 
 
-def test_a_runner_that_crashes_is_our_failure_and_its_last_checkpoint_is_kept(tmp_path: Path) -> None:
+def test_a_crash_of_the_runner_is_an_internal_error_and_its_last_checkpoint_is_kept(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="crash", manifest=MANIFEST)
     assert done.returncode == Exit.INTERNAL
     assert "checkpoint" in done.stderr
@@ -92,7 +92,7 @@ def test_a_runner_that_crashes_is_our_failure_and_its_last_checkpoint_is_kept(tm
 
 
 @pytest.mark.parametrize("play", ["silent", "altered"])
-def test_a_runner_without_a_result_that_can_be_believed_is_our_failure(tmp_path: Path, play: str) -> None:
+def test_a_runner_without_a_plausible_result_is_an_internal_error(tmp_path: Path, play: str) -> None:
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play=play, manifest=MANIFEST)
     assert done.returncode == Exit.INTERNAL
     assert "out/all.log" in done.stderr
@@ -114,7 +114,7 @@ def test_help_lists_every_exit_code(command: tuple[str, ...]) -> None:
         assert f"  {code.value:>3}  {code.meaning}" in shown
 
 
-def test_accepted_noise_that_came_ends_with_seven_and_shows_an_interval_without_a_verdict(tmp_path: Path) -> None:
+def test_accepted_noise_that_occurred_ends_with_seven_and_shows_an_interval_without_a_verdict(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", "--accept-noise", cwd=tmp_path, play="noisy", manifest=MANIFEST)
     assert done.returncode == Exit.NOISY
     assert "2.01 to 2.07" in done.stdout
@@ -123,13 +123,13 @@ def test_accepted_noise_that_came_ends_with_seven_and_shows_an_interval_without_
     assert case["measurement"]["acceptNoise"] is True
 
 
-def test_accepted_noise_that_did_not_come_is_a_success(tmp_path: Path) -> None:
+def test_accepted_noise_that_did_not_occur_is_a_success(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", "--accept-noise", cwd=tmp_path, play="good", manifest=MANIFEST)
     assert done.returncode == Exit.SUCCESS
     assert "noisy" not in done.stdout
 
 
-def test_what_will_disturb_the_run_is_said_on_standard_error_alone(tmp_path: Path) -> None:
+def test_expected_disturbances_are_printed_on_standard_error_alone(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", "-o", "json", cwd=tmp_path, play="busy", manifest=MANIFEST)
     lines = done.stderr.splitlines()
     said = next(number for number, line in enumerate(lines) if line.startswith("warning: python (pid 1234) takes 98 %"))

@@ -27,7 +27,7 @@ def record(*cases: str) -> RunRecord:
     return RunRecord(accelbench="1", started="2026-11-21T09:00:00Z", cases=cases or ("all",), run=run)
 
 
-def test_what_a_run_leaves_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_the_files_of_a_run_are_read_as_they_were_written(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path / "deep" / "out")
     directory.create()
     directory.write_record(record())
@@ -38,7 +38,7 @@ def test_what_a_run_leaves_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (directory.path / "all.launches.jsonl").read_text() == '{"round": 1}\n{"round": 2}\n'
 
 
-def test_a_case_that_was_not_reached_has_no_result_and_is_no_error(tmp_path: Path) -> None:
+def test_a_case_that_was_not_reached_has_no_result_and_causes_no_error(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path)
     directory.write_record(record("all", "other"))
     directory.write_result(sample.result(), [])
@@ -80,7 +80,7 @@ def test_files_are_readable_by_others_as_files_usually_are(tmp_path: Path) -> No
     ("content", "message"),
     [("{", "not a result of accelbench"), ("{}", "not a result of accelbench: case: Field required")],
 )
-def test_a_file_that_is_no_result_is_named_with_what_is_wrong(tmp_path: Path, content: str, message: str) -> None:
+def test_a_file_that_is_no_result_is_named_with_the_problem(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "result.json"
     path.write_text(content)
     with pytest.raises(UnreadableResultError) as refusal:
@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_read_is_named() -> None:
         load_result(Path("absent"))
 
 
-def test_a_directory_is_reserved_where_nothing_lies_yet(tmp_path: Path) -> None:
+def test_an_empty_or_new_directory_is_reserved(tmp_path: Path) -> None:
     RunDirectory(tmp_path / "deep" / "new").reserve()
     (tmp_path / "empty").mkdir()
     RunDirectory(tmp_path / "empty").reserve()
@@ -118,6 +118,6 @@ def test_a_directory_with_anything_else_is_not_reserved_either(tmp_path: Path) -
         RunDirectory(tmp_path).reserve()
 
 
-def test_names_that_are_taken_are_counted_on(tmp_path: Path) -> None:
+def test_a_name_in_use_gets_the_next_number(tmp_path: Path) -> None:
     taken = [reserve_numbered(tmp_path / "results" / "chain").path.name for _ in range(3)]
     assert taken == ["chain", "chain-2", "chain-3"]

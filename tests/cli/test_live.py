@@ -66,7 +66,7 @@ def output_of(*events: Event) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_table_cuts_nothing(width: int) -> None:
+def test_the_table_truncates_nothing(width: int) -> None:
     text = printed(draw_frame(under_way(), 752.0, Remaining(148, 3595), case_number=2, case_count=6), width)
     assert all(len(line) <= width for line in text.splitlines())
     assert "…" not in text
@@ -87,7 +87,7 @@ def test_the_state_of_a_comparison() -> None:
     assert estimate_text(SpeedupEstimate(variant="jax/jit")) == "no interval yet"
 
 
-def test_the_time_left_is_one_number_if_least_and_most_agree() -> None:
+def test_the_time_left_is_one_number_if_minimum_and_maximum_agree() -> None:
     assert time_left(Remaining(10.1, 10.2)) == "10 s left"
 
 
@@ -133,7 +133,7 @@ def test_a_discarded_round_gives_reason_and_advice_once_and_no_time() -> None:
 
 
 @pytest.mark.parametrize(("target", "said"), [(None, "failed: Unsupported"), ("h100", "not compiled: Unsupported")])
-def test_what_a_target_has_no_program_for_is_not_compiled_as_the_report_says(target: str | None, said: str) -> None:
+def test_a_case_without_a_program_for_its_target_is_shown_as_not_compiled(target: str | None, said: str) -> None:
     case = sample.case()
     case = case.model_copy(update={"accelerator": case.accelerator.model_copy(update={"target": target})})
     event = LaunchFinished(variant="jax/jit", round=1, failure="Unsupported", wall_seconds="6")
@@ -146,7 +146,7 @@ def test_what_a_target_has_no_program_for_is_not_compiled_as_the_report_says(tar
     assert said in drawn
 
 
-def test_no_time_is_shown_before_a_round_is_judged_nor_of_what_was_rejected() -> None:
+def test_no_time_is_shown_before_a_round_is_judged_or_after_a_rejection() -> None:
     out = io.StringIO()
     rejected = SpeedupEstimate(variant="jax/jit", invalid=("parity",))
     wrong = TimeSoFar(variant="jax/jit", invalid=("parity",))
@@ -163,7 +163,7 @@ def test_no_time_is_shown_before_a_round_is_judged_nor_of_what_was_rejected() ->
     ]
 
 
-def test_the_table_stands_still_while_blocks_are_timed() -> None:
+def test_the_table_is_not_redrawn_while_blocks_are_timed() -> None:
     out = io.StringIO()
     shown = display(Console(file=out, width=80, force_terminal=True), clock=lambda: 1.0)
     assert isinstance(shown, LiveTable)
@@ -180,7 +180,7 @@ def test_the_table_stands_still_while_blocks_are_timed() -> None:
         assert len(out.getvalue()) == timed
 
 
-def test_the_terminal_gets_its_cursor_back() -> None:
+def test_the_cursor_of_the_terminal_is_restored() -> None:
     out = io.StringIO()
     with display(Console(file=out, width=80, force_terminal=True)) as shown:
         shown.start_case(sample.case(), 1, 1)

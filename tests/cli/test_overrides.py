@@ -46,7 +46,7 @@ def test_a_swept_parameter_has_no_fixed_value_and_a_fixed_one_no_axis() -> None:
     assert (fixed["sweep"], fixed["workload"]["parameters"]["size"]) == ([], 32)
 
 
-def test_a_ratio_that_looks_like_a_number_stays_the_string_that_the_api_wants() -> None:
+def test_a_ratio_that_looks_like_a_number_stays_a_string_as_the_api_requires() -> None:
     with_expectation = override(CHAIN, ["expectations=[{metric: speedup, variant: jax/jit}]"])
     changed = override(with_expectation, ["expectations[0].atLeast=2"])
     assert changed["spec"]["expectations"][0]["atLeast"] == "2"
@@ -79,7 +79,7 @@ def test_the_manifest_given_is_not_changed_and_the_last_assignment_wins() -> Non
         ("variants.use=5", 'unknown path "variants.use"'),
     ],
 )
-def test_a_path_that_is_wrong_is_refused_with_the_nearest_one_that_is_right(assignment: str, message: str) -> None:
+def test_a_wrong_path_is_refused_with_the_nearest_right_one(assignment: str, message: str) -> None:
     with pytest.raises(UsageError) as refusal:
         override(CHAIN, [assignment])
     assert message in str(refusal.value)

@@ -36,20 +36,20 @@ def profiles(*arguments: str, kubeconfig: Path | None = None, without: str = "")
     )
 
 
-def test_without_the_kubernetes_client_it_says_what_to_install() -> None:
+def test_without_the_kubernetes_client_the_error_names_the_extra_to_install() -> None:
     done = profiles(without="kubernetes")
     assert done.returncode == 2
     assert "accelbench[kubectl]" in done.stderr
 
 
-def test_without_a_kubeconfig_it_says_so() -> None:
+def test_a_missing_kubeconfig_is_named() -> None:
     done = profiles()
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
 
 
-def test_a_cluster_that_does_not_answer_is_said_to(tmp_path: Path) -> None:
+def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text(
         "{apiVersion: v1, kind: Config, current-context: x, users: [{name: x, user: {}}],"
@@ -115,7 +115,7 @@ def of(offering: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.cluster
-def test_profiles_and_nodes_are_matched_with_reasons_and_devices_that_nobody_gets_at(offering: Cluster) -> None:
+def test_profiles_and_nodes_are_matched_with_reasons_and_devices_without_a_profile(offering: Cluster) -> None:
     done = of(offering, "-o", "json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -156,7 +156,7 @@ def test_the_overview_fits_a_terminal_and_one_profile_shows_every_node(offering:
 
 
 @pytest.mark.cluster
-def test_an_operator_that_is_not_there_is_said_to_be_missing(cluster: Cluster) -> None:
+def test_a_missing_operator_is_reported(cluster: Cluster) -> None:
     done = profiles("--class", "nobodys", kubeconfig=cluster.kubeconfig)
     assert done.returncode == 0
     assert done.stderr.startswith("note: ")

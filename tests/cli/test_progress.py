@@ -39,7 +39,7 @@ def test_nothing_is_estimated_before_the_first_launch_has_ended() -> None:
     assert remaining_time_of_case(after((0.0, start("jax/jit"))), 5.0) is None
 
 
-def test_the_estimate_spans_from_the_least_rounds_to_the_most() -> None:
+def test_the_estimate_spans_from_the_minimum_to_the_maximum_of_rounds() -> None:
     progress = after(
         (0, start("jax/jit")), (4, end("jax/jit", 4)), (4, start("pytorch/eager")), (10, end("pytorch/eager", 6)),
         (12, RoundFinished(round=1)),
@@ -50,7 +50,7 @@ def test_the_estimate_spans_from_the_least_rounds_to_the_most() -> None:
     assert left.maximum_seconds == pytest.approx(7 * (4 + 6 + 2))
 
 
-def test_time_spent_in_the_launch_under_way_is_no_longer_to_be_waited_for() -> None:
+def test_the_estimate_shrinks_by_the_time_spent_in_the_current_launch() -> None:
     progress = after((0, start("jax/jit")), (4, end("jax/jit", 4)), (4, start("pytorch/eager")))
     early, late = remaining_time_of_case(progress, 4.0), remaining_time_of_case(progress, 7.0)
     assert early is not None
@@ -58,7 +58,7 @@ def test_time_spent_in_the_launch_under_way_is_no_longer_to_be_waited_for() -> N
     assert early.minimum_seconds - late.minimum_seconds == pytest.approx(3.0)
 
 
-def test_a_launch_that_is_made_again_is_still_to_be_waited_for() -> None:
+def test_the_estimate_includes_a_launch_that_is_repeated() -> None:
     progress = after((0, start("jax/jit")), (9, end("jax/jit", 9, unfinished="probe")))
     assert remaining_time_of_case(progress, 9.0) is None
     assert [state.launches for state in progress.states] == [0, 0]
@@ -71,7 +71,7 @@ def test_the_estimate_never_exceeds_the_time_limit() -> None:
     assert left.maximum_seconds == pytest.approx(300.0)
 
 
-def test_a_variant_that_failed_is_not_waited_for() -> None:
+def test_the_estimate_does_not_include_a_failed_variant() -> None:
     progress = after(
         (0, start("jax/jit")), (4, end("jax/jit", 4, failure="Raised")),
         (4, start("pytorch/eager")), (10, end("pytorch/eager", 6)), (10, RoundFinished(round=1)),
@@ -82,7 +82,7 @@ def test_a_variant_that_failed_is_not_waited_for() -> None:
     assert progress.states[1].failure == "Raised"
 
 
-def test_phases_launches_and_comparisons_are_kept_where_they_belong() -> None:
+def test_phases_launches_and_comparisons_are_assigned_to_their_variants() -> None:
     now = SpeedupEstimate(variant="jax/jit", verdict="faster", speedup="2", lower="1.9", upper="2.1")
     progress = after((0, start("jax/jit")), (1, PhaseReached(phase="compile")))
     assert (progress.running_variant, progress.phase, progress.round) == ("jax/jit", "compile", 1)
@@ -115,7 +115,7 @@ events = st.one_of(
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), events), max_size=30))
-def test_whatever_a_runner_says_the_estimate_is_a_sensible_range(steps: list[tuple[float, Event]]) -> None:
+def test_the_estimate_is_a_sensible_range_for_any_events_of_a_runner(steps: list[tuple[float, Event]]) -> None:
     now, progress = 0.0, begin(CASE, 0.0)
     for wait, event in steps:
         now += wait

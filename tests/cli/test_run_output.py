@@ -35,9 +35,7 @@ def test_standard_output_has_the_report_and_standard_error_the_progress(done: su
     assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_no_colour_is_honoured_even_where_colour_is_forced(
-    directory: Path, done: subprocess.CompletedProcess[str]
-) -> None:
+def test_no_color_is_honoured_even_if_colour_is_forced(directory: Path, done: subprocess.CompletedProcess[str]) -> None:
     forced = accelbench("report", "out", cwd=directory, FORCE_COLOR="1")
     assert "\x1b[" in forced.stdout
     plain = accelbench("report", "out", cwd=directory, FORCE_COLOR="1", NO_COLOR="1")
@@ -89,7 +87,7 @@ def test_two_runs_of_one_name_each_get_a_directory(tmp_path: Path) -> None:
     assert sorted(path.parent.name for path in tmp_path.glob("out/*/run.json")) == ["chain", "chain-2"]
 
 
-def test_without_out_results_go_to_a_directory_named_by_run_and_time(tmp_path: Path) -> None:
+def test_without_the_option_out_results_go_to_a_directory_named_by_run_and_time(tmp_path: Path) -> None:
     done = accelbench("run", "-", cwd=tmp_path, play="good", manifest=MANIFEST)
     [directory] = (tmp_path / "results").iterdir()
     assert re.fullmatch(r"chain-\d{8}T\d{6}Z", directory.name)
@@ -131,7 +129,7 @@ def test_report_shows_what_run_showed(directory: Path, done: subprocess.Complete
     assert single.stdout == done.stdout
 
 
-def test_report_writes_markdown_and_json_for_whoever_reads_on(
+def test_report_writes_markdown_and_json_for_other_programs(
     directory: Path, done: subprocess.CompletedProcess[str]
 ) -> None:
     text = accelbench("report", "out", "--output", "markdown", cwd=directory)
@@ -149,7 +147,7 @@ def test_report_writes_the_page_that_run_left(directory: Path, done: subprocess.
     assert done.returncode == 0
 
 
-def test_without_what_draws_a_run_ends_well_and_says_what_to_install(tmp_path: Path) -> None:
+def test_a_run_without_matplotlib_succeeds_and_names_the_extra_to_install(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", cwd=tmp_path, play="good", manifest=MANIFEST)
     assert done.returncode == Exit.SUCCESS, done.stderr
     assert "accelbench[report]" in done.stderr

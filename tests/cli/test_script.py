@@ -49,7 +49,7 @@ def mine(tmp_path: Path) -> Path:
     return directory
 
 
-def test_what_is_measured_is_a_copy_beside_the_results(mine: Path, tmp_path: Path) -> None:
+def test_a_copy_of_the_script_next_to_the_results_is_measured(mine: Path, tmp_path: Path) -> None:
     done = accelbench("run", "mine/mine.yaml", "--out", "out", cwd=tmp_path, play="good")
     kept = tmp_path / "out" / "softmax_rows.py"
     assert done.returncode == 0, done.stderr
@@ -58,7 +58,7 @@ def test_what_is_measured_is_a_copy_beside_the_results(mine: Path, tmp_path: Pat
     assert "softmax-rows (rows 8)" in done.stdout
 
 
-def test_its_parameters_are_checked_before_anything_runs(mine: Path) -> None:
+def test_the_parameters_of_a_script_are_checked_before_anything_runs(mine: Path) -> None:
     done = accelbench("validate", "mine.yaml", cwd=mine)
     assert done.returncode == 0, done.stderr
     (mine / "mine.yaml").write_text(MANIFEST.replace("rows: 8", "row: 8"))
@@ -74,14 +74,14 @@ def test_a_script_is_described_like_a_workload_of_the_catalogue(mine: Path) -> N
     assert "columns" in done.stdout
 
 
-def test_a_script_that_is_not_there_is_named(mine: Path) -> None:
+def test_a_missing_script_is_named(mine: Path) -> None:
     (mine / "softmax_rows.py").unlink()
     done = accelbench("run", "mine.yaml", cwd=mine)
     assert done.returncode == 3
     assert f"{mine / 'softmax_rows.py'}" in done.stderr
 
 
-def test_what_is_wrong_with_a_script_is_said_with_its_line(mine: Path) -> None:
+def test_a_mistake_in_a_script_is_reported_with_its_line(mine: Path) -> None:
     with (mine / "softmax_rows.py").open("a") as script:
         script.write("import torch\n")
     done = accelbench("run", "mine.yaml", cwd=mine)
@@ -99,7 +99,7 @@ def test_a_script_that_ends_the_process_is_refused_with_its_line(mine: Path, com
     assert "line 3: SystemExit:" in done.stderr
 
 
-def test_what_a_script_prints_goes_to_standard_error_once(tmp_path: Path) -> None:
+def test_output_of_a_script_goes_to_standard_error_once(tmp_path: Path) -> None:
     (tmp_path / "prints.py").write_text(FUNCTIONS + PRINTS)
     shown = accelbench("workloads", "prints.py", "--output", "json", cwd=tmp_path)
     assert json.loads(shown.stdout)["name"] == "prints"

@@ -45,7 +45,7 @@ def test_the_version_is_the_packages() -> None:
     assert done.stdout == f"accelbench {accelbench.__version__}\n"
 
 
-def test_no_arguments_show_the_help() -> None:
+def test_the_help_is_shown_without_arguments() -> None:
     program = "import sys; from accelbench.cli.main import main; sys.argv = ['accelbench']; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "Usage: accelbench" in done.stdout + done.stderr

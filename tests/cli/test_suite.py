@@ -41,7 +41,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_suite_is_measured_reported_and_continued(directory: Path) -> None:
+def test_a_suite_is_measured_reported_and_resumed(directory: Path) -> None:
     done = accelbench("suite", "run", "suite.yaml", cwd=directory, play="good", drawn=True)
     assert done.returncode == Exit.SUCCESS, done.stderr
     assert "1 of 2: chain; at most 2 min 00 s left" in done.stderr
@@ -76,7 +76,7 @@ def test_a_suite_is_measured_reported_and_continued(directory: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_the_runs_that_are_whole(directory: Path) -> None:
+def test_ctrl_c_keeps_the_complete_runs(directory: Path) -> None:
     first = accelbench("suite", "run", "suite.yaml", cwd=directory, play="good")
     assert first.returncode == Exit.SUCCESS, first.stderr
     kept = directory / "results/suites/demo/chain/all.result.json"
@@ -148,7 +148,7 @@ def test_a_directory_without_a_suite_has_no_report(tmp_path: Path) -> None:
     assert (done.exit_code, "accelbench suite run" in done.stderr) == (Exit.INVALID_SPEC, True)
 
 
-def test_an_entry_gives_its_run_a_name_and_overrides_that_win_over_those_of_the_suite(directory: Path) -> None:
+def test_name_and_overrides_of_an_entry_win_over_those_of_the_suite(directory: Path) -> None:
     path = directory / "suite.yaml"
     path.write_text(
         SUITE.replace("  runs:", "  set: [measurement.rounds.max=9, measurement.rounds.min=3]\n  runs:").replace(
@@ -222,7 +222,7 @@ def test_smoke_ends_within_ten_minutes_by_its_time_limits() -> None:
     assert len(pairs) == 1  # so that there is a mean
 
 
-def test_articles_has_every_question_that_a_processor_can_measure() -> None:
+def test_the_suite_articles_has_every_claim_that_a_processor_can_measure() -> None:
     suite, source = shipped_suites.find("articles")
     names = [planned.name for planned in plan(suite, source)]
     assert "33-xor-with-jit-around-the-step" in names

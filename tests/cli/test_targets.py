@@ -27,7 +27,7 @@ def test_a_workload_is_measured_by_its_name() -> None:
     assert uses("matmul-chain") == ["pytorch/eager", "jax/jit"]
 
 
-def test_the_first_variant_that_is_asked_for_is_the_baseline() -> None:
+def test_the_first_requested_variant_is_the_baseline() -> None:
     [run] = read_target("matmul-chain", ("jax/jit", "numpy/eager"))
     assert (run.baseline, uses("matmul-chain", "jax/jit", "numpy/eager")) == ("jax/jit", ["jax/jit", "numpy/eager"])
 
@@ -58,7 +58,7 @@ def test_a_class_that_inherits_its_modes_is_compared_in_one_mode_of_each_framewo
     assert Chooses.default_uses() == ("jax/jit", "jax/op-by-op")
 
 
-def test_a_file_comes_before_a_workload_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_preferred_to_a_workload_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("matmul-chain").write_text((ROOT / "examples" / "02-elementwise-fusion.yaml").read_text())
     [run] = read_target("matmul-chain")
@@ -76,7 +76,7 @@ def test_a_file_comes_before_a_workload_of_its_name(tmp_path: Path, monkeypatch:
         (str(ROOT / "examples" / "01-matmul-chain.yaml"), ("jax/jit",), (), "a manifest lists its variants itself"),
     ],
 )
-def test_a_command_line_that_is_wrong_says_what_to_do(
+def test_a_wrong_command_line_is_refused_with_the_remedy(
     target: str, variants: tuple[str, ...], assignments: tuple[str, ...], what: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
@@ -92,7 +92,7 @@ def test_a_command_line_that_is_wrong_says_what_to_do(
         ((), ("size=-3",), "-3 is too small"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_as_in_a_manifest(
+def test_a_command_line_is_refused_for_the_same_reasons_as_a_manifest(
     variants: tuple[str, ...], assignments: tuple[str, ...], what: str
 ) -> None:
     with pytest.raises(InvalidSpecError) as raised:

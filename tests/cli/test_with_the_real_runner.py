@@ -71,7 +71,7 @@ def test_every_launch_is_kept_with_its_blocks_in_full(ran: tuple[Path, subproces
 
 
 @pytest.mark.slow
-def test_a_framework_that_is_missing_is_that_variants_failure_and_says_how_to_install_it(tmp_path: Path) -> None:
+def test_a_missing_framework_fails_its_variant_and_the_message_explains_how_to_install_it(tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "torch"
     missing.mkdir(parents=True)
     (missing / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')")

@@ -18,7 +18,7 @@ def test_every_workload_of_the_catalogue_is_listed() -> None:
     assert [name for name in catalogue.names() if name not in listed] == []
 
 
-def test_no_name_is_broken_where_the_terminal_is_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_terminal_breaks_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     listed = shown()
     offered = {use for name in catalogue.names() for use in catalogue.find(name).variants()}
@@ -39,7 +39,7 @@ def test_one_workload_is_shown_with_parameters_bounds_and_variants() -> None:
     assert "mode" in line
 
 
-def test_a_script_gets_schemas() -> None:
+def test_schemas_are_available_as_json() -> None:
     described = json.loads(shown("matmul-chain", "--output", "json"))
     assert described["parameters"]["size"]["maximum"] == 32768
     assert described["unit"] == "product"
