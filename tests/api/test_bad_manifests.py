@@ -19,7 +19,7 @@ BY_KUBECTL = [*FIELDS[:6], *NAMES[:3], *BOUNDS[:3], *RULES[:3], *PODS[:3], *KIND
 """What kubectl makes of each kind of refusal; all that are of a run are asked of the API server itself."""
 
 
-def test_the_table_has_no_row_twice() -> None:
+def test_no_row_of_the_table_occurs_twice() -> None:
     assert len({row.what for row in BAD}) == len(BAD)
 
 

@@ -32,11 +32,11 @@ def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[st
             yield from nodes(schema[name], f"{path}[]")
 
 
-def test_the_files_are_what_the_models_say() -> None:
+def test_the_generated_files_match_the_models() -> None:
     assert crd.drift(crd.DIRECTORY) == ""
 
 
-def test_a_file_that_has_drifted_is_shown_with_the_command_that_mends_it(
+def test_a_stale_generated_file_is_reported_with_the_command_that_generates_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crd, "DIRECTORY", tmp_path)
@@ -57,7 +57,7 @@ def test_there_are_no_floats_and_no_references(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_every_list_says_how_it_is_merged(schema: dict[str, Any]) -> None:
+def test_every_list_defines_how_it_is_merged(schema: dict[str, Any]) -> None:
     assert all("x-kubernetes-list-type" in node for _, node in nodes(schema) if node.get("type") == "array")
 
 
@@ -148,13 +148,13 @@ class Alike(BaseModel):
         (Odd, "multipleOf"),
     ],
 )
-def test_what_no_structural_schema_can_say_is_refused(model: type[BaseModel], says: str) -> None:
+def test_a_model_that_no_structural_schema_can_express_is_refused(model: type[BaseModel], says: str) -> None:
     written = model.model_json_schema()
     with pytest.raises(NotStructuralError, match=says):
         crd.to_structural_schema(written, {}, model.__name__)
 
 
-def test_one_of_two_types_is_kubernetes_own_word_for_it() -> None:
+def test_a_field_of_two_types_becomes_int_or_string() -> None:
     schema = crd.to_structural_schema(Alike.model_json_schema(), {}, "Alike")
     assert schema["properties"] == {
         "kind": {"type": "string", "enum": ["a"]},
@@ -172,7 +172,7 @@ def test_the_server_serves_both_kinds(crds: Cluster) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("kind", KINDS, ids=NAMES)
-def test_what_the_server_keeps_is_what_was_generated(crds: Cluster, kind: CustomResource) -> None:
+def test_the_server_stores_the_generated_schema_unchanged(crds: Cluster, kind: CustomResource) -> None:
     kept = crds.get("crd", f"{kind.plural}.accelbench.dev")["spec"]["versions"][0]
     generated = yaml.safe_load(crd.render(kind))["spec"]["versions"][0]
     assert kept["schema"] == generated["schema"]

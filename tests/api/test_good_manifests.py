@@ -41,7 +41,7 @@ def test_validate_accepts(changes: dict[str, Any]) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("changes", GOOD_CHANGES.values(), ids=GOOD_CHANGES)
-def test_what_the_server_stores_is_the_run_that_validate_reads(runs: Runs, changes: dict[str, Any]) -> None:
+def test_the_server_stores_the_run_that_validate_reads(runs: Runs, changes: dict[str, Any]) -> None:
     assert BenchmarkRun.model_validate(runs.create(changed(changes))).spec == loaded(changes).spec
 
 

@@ -42,18 +42,18 @@ TOLD = {
 }
 
 
-def test_what_a_launch_reports_arrives() -> None:
+def test_numbers_of_a_launch_reach_the_result() -> None:
     found = Numbers(**reported_numbers([a_launch(facts=TOLD)]))
     missing = [field for field, number in MEASURED.items() if number.fact and found.value(field) is None]
     assert missing == []
 
 
-def test_what_an_expectation_can_ask_for_can_be_read() -> None:
+def test_every_metric_of_an_expectation_can_be_read_from_a_result() -> None:
     derived = {number.name for number in DERIVED if number.expected and not number.compared}
     assert derived == READERS.keys()
 
 
-def test_every_number_has_a_name_of_its_own_and_says_what_it_is() -> None:
+def test_every_number_has_a_unique_name_and_a_description() -> None:
     assert len(NUMBERS) == len(DERIVED) + len(MEASURED)
     for number in NUMBERS.values():
         assert number.meaning.endswith("."), number.name

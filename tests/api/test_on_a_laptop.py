@@ -12,18 +12,18 @@ from api.requests import Runs
 LAPTOP = changed({"spec.workload": {"script": {"file": "my_filter.py"}}})
 
 
-def test_a_file_beside_the_manifest_is_fine_on_a_laptop() -> None:
+def test_a_script_next_to_the_manifest_is_accepted_on_a_laptop() -> None:
     assert from_us(json.dumps(LAPTOP)) == set()
 
 
-def test_a_file_and_a_config_map_are_one_too_many() -> None:
+def test_a_script_cannot_come_from_both_a_file_and_a_config_map() -> None:
     both = {"file": "my_filter.py", "configMapKeyRef": {"name": "mine", "key": "my_filter.py"}}
     said = "spec.workload.script: Invalid value: give exactly one of file, configMapKeyRef"
     assert from_us(json.dumps(changed({"spec.workload": {"script": both}}))) == {said}
 
 
 @pytest.mark.cluster
-def test_a_cluster_says_how_to_put_it_into_a_config_map(runs: Runs) -> None:
+def test_a_cluster_refuses_a_file_and_explains_how_to_create_a_config_map(runs: Runs) -> None:
     assert runs.refusals_to_create(LAPTOP) == {f"spec.workload.script.file: Forbidden: {LAPTOP_ONLY.message}"}
 
 
@@ -32,7 +32,7 @@ INTERPRETER = {"name": "own", "python": "/opt/own/bin/python"}
 VARIANTS = [{"use": "jax/jit"}, {"use": "jax/jit", "name": "before", "environment": "before"}]
 
 
-def test_environments_are_fine_on_a_laptop() -> None:
+def test_environments_are_accepted_on_a_laptop() -> None:
     manifest = changed({"spec.environments": [BEFORE, INTERPRETER], "spec.variants": VARIANTS})
     assert from_us(json.dumps(manifest)) == set()
 
@@ -64,11 +64,11 @@ def test_environments_are_fine_on_a_laptop() -> None:
         ),
     ],
 )
-def test_environments_that_cannot_be_made_are_refused(environments: list[dict[str, str]], refusal: str) -> None:
+def test_environments_that_cannot_be_created_are_refused(environments: list[dict[str, str]], refusal: str) -> None:
     assert from_us(json.dumps(changed({"spec.environments": environments, "spec.variants": VARIANTS}))) == {refusal}
 
 
 @pytest.mark.cluster
-def test_a_cluster_says_that_its_variants_run_in_the_image(runs: Runs) -> None:
+def test_a_cluster_refuses_environments_because_variants_run_in_the_image(runs: Runs) -> None:
     manifest = changed({"spec.environments": [BEFORE], "spec.variants": VARIANTS})
     assert runs.refusals_to_create(manifest) == {f"spec.environments: Forbidden: {ENVIRONMENTS_ON_LAPTOPS.message}"}

@@ -106,7 +106,7 @@ def stored(of: Result, *expectations: JudgedExpectation, name: str = "matmul-cha
     return document | {"metadata": {"name": name}}
 
 
-def test_the_headline_has_every_comparison_in_a_few_words() -> None:
+def test_the_headline_summarizes_every_comparison() -> None:
     assert result(FASTER, INVALID).headline == "jax/jit faster 2.04x (2.01 to 2.07); jax/scan invalid: throttled"
 
 
@@ -129,12 +129,12 @@ def test_a_result_of_one_variant_has_nothing_to_compare() -> None:
         (result(FASTER, failure=Failure(reason="Raised", message="no", round=1)), False),
     ],
 )
-def test_the_summary_says_whether_the_result_stands(found: Result, valid: bool) -> None:
+def test_the_summary_shows_whether_the_result_is_valid(found: Result, valid: bool) -> None:
     assert stored(found)["summary"]["valid"] is valid
 
 
 @pytest.mark.parametrize("field", ["variants", "comparisons"])
-def test_a_result_says_nothing_twice_and_nothing_of_variants_that_the_case_has_not(field: str) -> None:
+def test_a_result_holds_nothing_twice_and_only_variants_of_its_case(field: str) -> None:
     document = json.loads(result(FASTER).to_json())
     twice = document | {field: [*document[field], document[field][0]]}
     name = "name" if field == "variants" else "variant"
@@ -145,7 +145,7 @@ def test_a_result_says_nothing_twice_and_nothing_of_variants_that_the_case_has_n
 
 
 @pytest.mark.parametrize("time", ["", "yesterday", "2026-02-30T00:00:00Z"])
-def test_a_result_ended_at_a_time_that_there_was(time: str) -> None:
+def test_a_result_with_an_impossible_time_is_refused(time: str) -> None:
     document = json.loads(result(FASTER).to_json()) | {"finished": time}
     with pytest.raises(ValidationError, match="finished"):
         Result.model_validate_json(json.dumps(document))
@@ -162,13 +162,13 @@ def test_an_invalid_comparison_shows_no_speedup() -> None:
 
 
 @pytest.mark.parametrize("variant", ["jax/jit", "pytorch/eager", None])
-def test_no_verdict_stands_beside_a_failed_check(variant: str | None) -> None:
+def test_a_verdict_next_to_a_failed_check_is_refused(variant: str | None) -> None:
     failed = Check(name="throttled", outcome="failed", reading="1.2 GHz", variant=variant)
     with pytest.raises(ValidationError, match=r"a verdict is not possible with failed checks \(throttled\)"):
         Result(**{**dict(result(FASTER)), "certificate": Certificate(checks=(failed,))})
 
 
-def test_no_verdict_stands_without_a_certificate() -> None:
+def test_a_verdict_without_a_certificate_is_refused() -> None:
     with pytest.raises(ValidationError, match="no certificate"):
         Result(**{**dict(result(FASTER)), "certificate": Certificate()})
 
@@ -186,14 +186,14 @@ def test_a_speedup_is_above_0_and_within_its_interval(numbers: dict[str, str]) -
         Comparison(**{**FASTER.model_dump(), **numbers})
 
 
-def test_no_verdict_stands_beside_disturbed_rounds_that_count() -> None:
+def test_a_verdict_with_disturbed_rounds_that_count_is_refused() -> None:
     disturbed = Disturbed(round=2, reasons=("shared-device of jax/jit: 52 %",))
     with pytest.raises(ValidationError, match="a verdict is not possible if disturbed rounds count"):
         Result(**{**dict(result(FASTER)), "noisy": (disturbed,)})
 
 
 @pytest.mark.cluster
-def test_a_result_comes_back_as_it_was_stored(server: Cluster) -> None:
+def test_a_result_is_read_as_it_was_stored(server: Cluster) -> None:
     server.apply(stored(result(FASTER, INVALID)))
     back = BenchmarkResult.model_validate(server.get("bmres", "matmul-chain-all"))
     assert back.result == result(FASTER, INVALID)
@@ -214,7 +214,7 @@ def test_a_result_is_never_changed(server: Cluster, field: str) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("field", ["result", "summary", "expectations"])
-def test_nothing_can_be_taken_out_of_a_result(server: Cluster, field: str) -> None:
+def test_no_field_of_a_result_can_be_removed(server: Cluster, field: str) -> None:
     server.apply(stored(result(FASTER)))
     gone = json.dumps([{"op": "remove", "path": f"/{field}"}])
     done = server.kubectl("patch", "bmres", "matmul-chain-all", "--type=json", f"--patch={gone}", check=False)
@@ -229,7 +229,7 @@ def test_a_results_labels_may_change(server: Cluster) -> None:
 
 
 @pytest.mark.cluster
-def test_kubectl_get_shows_what_was_found(server: Cluster) -> None:
+def test_kubectl_get_shows_the_verdicts_of_a_result(server: Cluster) -> None:
     server.apply(stored(result(FASTER, INVALID)))
     header, row = server.kubectl("get", "bmres").stdout.splitlines()
     assert header.split() == ["NAME", "WORKLOAD", "CASE", "VALID", "RESULT", "AGE"]

@@ -101,7 +101,7 @@ def from_us(manifest: dict[str, Any]) -> set[str]:
 @pytest.mark.cluster
 @settings(max_examples=300, deadline=None)
 @given(changes=LIKELY | LIKELY | UNLIKELY)
-def test_whatever_a_manifest_holds_the_server_and_validate_refuse_the_same(runs: Runs, changes: dict[str, Any]) -> None:
+def test_the_server_and_validate_refuse_the_same_manifests(runs: Runs, changes: dict[str, Any]) -> None:
     manifest = FULL
     # Longer paths first: they need what a shorter one may replace.
     for path in sorted(changes, key=len, reverse=True):

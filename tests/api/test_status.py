@@ -41,7 +41,7 @@ def patch_status(cluster: Cluster, status: dict[str, Any], **also: Any) -> str:
     return cluster.kubectl(*arguments, check=False).stderr
 
 
-def test_a_status_in_a_manifest_is_dropped_and_no_generation_counts_as_observed(server: Cluster) -> None:
+def test_a_status_in_a_manifest_is_ignored_and_no_generation_counts_as_observed(server: Cluster) -> None:
     server.apply(changed({"status": {"phase": "Succeeded", "observedGeneration": 1}}))
     assert server.get("bmr", "matmul-chain")["status"] == {"observedGeneration": 0}
 
@@ -71,18 +71,18 @@ def test_a_change_of_the_spec_leaves_the_status_alone(server: Cluster) -> None:
     assert stored["metadata"]["generation"] == 2
 
 
-def test_a_condition_stands_once(server: Cluster) -> None:
+def test_a_condition_type_occurs_once(server: Cluster) -> None:
     server.apply(GOOD)
     twice = json.loads(STATUS.to_json())["conditions"][:1] * 2
     assert 'status.conditions[1]: Duplicate value: {"type":"Accepted"}' in patch_status(server, {"conditions": twice})
 
 
-def test_a_time_is_a_time(server: Cluster) -> None:
+def test_an_invalid_time_is_refused(server: Cluster) -> None:
     server.apply(GOOD)
     assert "status.startTime: Invalid value" in patch_status(server, {"startTime": "this morning"})
 
 
-def test_kubectl_get_shows_where_the_run_stands(server: Cluster) -> None:
+def test_kubectl_get_shows_the_progress_of_a_run(server: Cluster) -> None:
     server.apply(GOOD)
     patch_status(server, json.loads(STATUS.to_json()))
     header, row = server.kubectl("get", "bmr").stdout.splitlines()
@@ -91,7 +91,7 @@ def test_kubectl_get_shows_where_the_run_stands(server: Cluster) -> None:
     assert " ".join(row.split()).startswith(expected)
 
 
-def test_kubectl_get_shows_a_run_that_nobody_has_looked_at(server: Cluster) -> None:
+def test_kubectl_get_shows_a_run_without_a_status(server: Cluster) -> None:
     server.apply(GOOD)
     _, row = server.kubectl("get", "bmr").stdout.splitlines()
     assert row.split()[:2] == ["matmul-chain", "matmul-chain"]

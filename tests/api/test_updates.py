@@ -95,7 +95,7 @@ def test_what_a_run_measures_may_not_change(runs: Runs, changes: dict[str, Any],
     assert runs.refusals_to_update(changed(changes, FULL)) == {refusal}
 
 
-def test_a_series_cannot_be_given_later(server: Cluster) -> None:
+def test_a_series_cannot_be_added_later(server: Cluster) -> None:
     server.apply(GOOD)
     later = changed({"spec.series": "nightly"})
     done = server.kubectl("apply", "--filename=-", input=json.dumps(later), check=False)

@@ -97,7 +97,7 @@ def test_kubectl_too_refuses_malformed_yaml(crds: Cluster) -> None:
         ("  sweep: {size: [1]}\n", 'line 9: unknown field "spec.sweep.size"; spec.sweep must be of type array'),
     ],
 )
-def test_a_refusal_names_its_line_and_says_what_to_do(wrong: str, refusal: str) -> None:
+def test_a_refusal_names_the_line_and_the_remedy(wrong: str, refusal: str) -> None:
     (problem,) = problems(TEXT + wrong)
     assert problem.startswith(refusal)
 
@@ -115,7 +115,7 @@ def test_several_documents_are_several_runs() -> None:
     assert [run.metadata.name for run in runs] == ["matmul-chain", "xor"]
 
 
-def test_what_is_wrong_in_every_document_is_said_at_once() -> None:
+def test_problems_of_all_documents_are_reported_at_once() -> None:
     first, second = problems(f"{TEXT}  baseline: a\n---\n{TEXT}  baseline: b\n")
     assert first.startswith('line 9: spec.baseline: Invalid value: no variant is called "a"')
     assert second.startswith('line 19: spec.baseline: Invalid value: no variant is called "b"')
@@ -126,17 +126,17 @@ def test_a_file_without_a_run_is_refused(empty: str) -> None:
     assert problems(empty) == ["holds no BenchmarkRun"]
 
 
-def test_a_file_that_is_no_map_is_refused() -> None:
+def test_a_document_that_is_no_mapping_is_refused() -> None:
     assert problems("\n- use: jax/jit\n") == ["line 2: a manifest is a map that starts with apiVersion"]
 
 
 @pytest.mark.parametrize("missing", ["apiVersion", "kind"])
-def test_a_manifest_that_does_not_say_what_it_is_is_refused(missing: str) -> None:
+def test_a_manifest_without_kind_or_version_is_refused(missing: str) -> None:
     (problem,) = problems(json.dumps({key: value for key, value in GOOD.items() if key != missing}))
     assert problem.startswith(f"line 1: {missing}: Required value: ")
 
 
-def test_a_misspelt_kind_is_told_the_right_one() -> None:
+def test_a_misspelt_kind_is_refused_with_the_right_one() -> None:
     (problem,) = problems(TEXT.replace("kind: BenchmarkRun", "kind: BenchmarkRuns"))
     assert problem == (
         'line 2: no matches for kind "BenchmarkRuns" in version "accelbench.dev/v1alpha1"; '
@@ -157,7 +157,7 @@ def test_a_misspelt_kind_is_told_the_right_one() -> None:
         ("{name: a, annotations: {b: 5}}", "metadata.annotations.b: Input should be a valid string"),
     ],
 )
-def test_metadata_that_no_object_has_is_refused(metadata: str, refusal: str) -> None:
+def test_unknown_metadata_is_refused(metadata: str, refusal: str) -> None:
     (problem,) = problems(TEXT.replace("{name: matmul-chain}", metadata, 1))
     assert problem.removeprefix("line 3: ") == refusal
 
