@@ -29,7 +29,7 @@ def old(**metadata: Any) -> dict[str, Any]:
     }
 
 
-def test_nothing_that_was_made_of_the_old_run_is_in_the_new_one() -> None:
+def test_a_cloned_run_has_no_generated_field_of_the_old_one() -> None:
     run = old()
     made = clone_run(run)
     assert made["metadata"] == {"generateName": "nightly-x7k2p-", "namespace": "team"}
@@ -38,7 +38,7 @@ def test_nothing_that_was_made_of_the_old_run_is_in_the_new_one() -> None:
     assert run["spec"]["runPolicy"] == {"cancel": True, "suspend": True}
 
 
-def test_a_run_that_the_operator_refused_is_not_made_again() -> None:
+def test_a_refused_run_cannot_be_cloned() -> None:
     told = {"status": "True", "reason": "InvalidSpec", "message": "nothing was measured"}
     why = {"type": "Succeeded", "status": "False", "reason": "InvalidSpec", "message": 'unknown profile "h10"'}
     run = old() | {"status": {"conditions": [{"type": "Finished", **told}, why]}}
@@ -46,12 +46,12 @@ def test_a_run_that_the_operator_refused_is_not_made_again() -> None:
         clone_run(run)
 
 
-def test_a_made_up_name_is_made_up_again_and_a_given_one_is_taken() -> None:
+def test_a_clone_gets_a_new_generated_name_or_the_given_one() -> None:
     assert clone_run(old(generateName="nightly-"))["metadata"]["generateName"] == "nightly-"
     assert clone_run(old(), "tuesday")["metadata"] == {"name": "tuesday", "namespace": "team"}
 
 
-def test_marks_of_people_are_kept_and_those_of_tools_are_not() -> None:
+def test_labels_of_users_are_kept_and_those_of_tools_are_not() -> None:
     marks = {"team": "ml", "kueue.x-k8s.io/queue-name": "a", "kueue.x-k8s.io/managed": "true", "helm.sh/chart": "b"}
     told = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "why": "a regression"}
     made = clone_run(old(labels=marks, annotations=told))["metadata"]

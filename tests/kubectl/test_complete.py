@@ -44,7 +44,7 @@ def names(*words: str, kubeconfig: Path | None = None) -> tuple[list[str], str]:
     return [line.partition("\t")[0] for line in lines], directive
 
 
-def test_commands_options_and_values_are_completed_with_what_they_mean() -> None:
+def test_commands_options_and_values_are_completed_with_descriptions() -> None:
     assert answer("can") == ["cancel\tCancel runs, for good.", ":4"]
     assert {"run", "rerun", "ls", "logs", "cancel", "report", "compare", "profiles"} == set(names("")[0])
     assert "--output" in names("report", "--")[0]
@@ -55,7 +55,7 @@ def test_commands_options_and_values_are_completed_with_what_they_mean() -> None
 
 
 @pytest.mark.parametrize("words", [("logs", ""), ("frobnicate", ""), ("run", "--frob=x", ""), ("ls", "--context", "")])
-def test_without_a_cluster_or_a_meaning_nothing_is_completed_and_nothing_said(words: tuple[str, ...]) -> None:
+def test_without_a_cluster_nothing_is_completed_and_nothing_printed(words: tuple[str, ...]) -> None:
     assert answer(*words) == [":4"]
 
 

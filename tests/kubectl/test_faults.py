@@ -49,7 +49,7 @@ def through(proxy: Proxy, user: User) -> User:
         ("get pods", "error-before"),
     ],
 )
-def test_a_request_that_fails_is_made_again(
+def test_a_request_that_fails_is_repeated(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, kind: str, fault: str
 ) -> None:
     rule = Rule(kind, 1, fault)
@@ -69,7 +69,7 @@ def test_a_request_that_fails_is_made_again(
     assert "Traceback" not in stderr
 
 
-def test_a_cluster_that_says_no_under_way_ends_the_following_and_not_the_run(
+def test_a_refusal_while_a_run_is_followed_ends_the_command_but_not_the_run(
     jane: User, cluster: Cluster, operator: OperatorProcess
 ) -> None:
     rule = Rule("watch benchmarkruns", 1, "conflict")
@@ -80,7 +80,7 @@ def test_a_cluster_that_says_no_under_way_ends_the_following_and_not_the_run(
     assert "Traceback" not in done.stderr
 
 
-def test_a_log_that_is_silent_is_asked_for_again_and_every_line_is_shown_once(
+def test_a_silent_log_is_requested_again_and_every_line_is_shown_once(
     jane: User,
     cluster: Cluster,
     kubelet: FakeKubelet,

@@ -37,7 +37,7 @@ def messages(*states: dict[str, Any]) -> list[str]:
     return printed
 
 
-def test_what_a_run_waits_for_is_said_once_however_often_the_words_go_to_and_fro() -> None:
+def test_a_reason_to_wait_is_printed_once_even_if_it_alternates_with_another() -> None:
     pulls, waits = state("Queued", "the image cannot be pulled"), state("Queued", "it is tried again later")
     assert messages(pulls, waits, pulls, waits) == [
         "Queued: the image cannot be pulled",
@@ -45,6 +45,6 @@ def test_what_a_run_waits_for_is_said_once_however_often_the_words_go_to_and_fro
     ]
 
 
-def test_what_it_waits_for_is_said_again_once_something_else_happened() -> None:
+def test_a_reason_to_wait_is_printed_again_after_another_event() -> None:
     waits = state("Queued", "no node")
     assert messages(waits, state("Running", ""), waits) == ["Queued: no node"] * 2

@@ -30,7 +30,7 @@ def test_every_reason_that_ends_a_run_has_a_code_and_none_that_does_not() -> Non
     assert [reason for reason, code in EXITS.items() if code is Exit.SUCCESS] == [ConditionReason.SUCCEEDED]
 
 
-def test_a_run_under_way_has_none_and_a_reason_of_a_later_release_is_no_success() -> None:
+def test_a_running_run_has_no_exit_code_and_an_unknown_reason_is_no_success() -> None:
     assert exit_of({}) is None
     assert exit_of(run("Running", status="False")) is None
     assert exit_of(run("SomethingNew")) is Exit.NOT_MEASURED
@@ -40,7 +40,7 @@ def test_a_run_under_way_has_none_and_a_reason_of_a_later_release_is_no_success(
     ("reason", "code"),
     [("NodeLost", Exit.NOT_MEASURED), ("RunnerError", Exit.INTERNAL), ("InvalidCase", Exit.INVALID_SPEC)],
 )
-def test_a_case_that_failed_ends_as_its_attempt_did(reason: str, code: Exit) -> None:
+def test_a_failed_case_has_the_exit_code_of_its_attempt(reason: str, code: Exit) -> None:
     assert exit_of(run("CaseFailed", {"case": "all", "finished": True, "reason": reason})) is code
 
 
@@ -52,7 +52,9 @@ def test_a_case_that_failed_ends_as_its_attempt_did(reason: str, code: Exit) -> 
         ({}, [{"metric": "speedup", "variant": "jax/jit", "atLeast": "3"}]),
     ],
 )
-def test_a_cluster_and_a_laptop_end_alike_on_the_same_result(found: dict[str, Any], expectations: list[Any]) -> None:
+def test_a_cluster_and_a_laptop_have_the_same_exit_code_for_a_result(
+    found: dict[str, Any], expectations: list[Any]
+) -> None:
     plan = make_plan(expectations=expectations)
     (case,) = plan.cases
     result = make_result(case, **found)

@@ -34,7 +34,7 @@ def test_the_manifest_of_the_gate_is_valid(tmp_path: Path) -> None:
     assert written.run.spec.expectations
 
 
-def test_every_command_and_option_that_it_shows_is_there() -> None:
+def test_every_command_and_option_of_the_guide_exists() -> None:
     shown = 0
     for words in command_lines():
         if "kubectl-accelbench" in words or words[:2] == ["kubectl", "accelbench"]:
@@ -47,13 +47,13 @@ def test_every_command_and_option_that_it_shows_is_there() -> None:
     assert shown >= 4
 
 
-def test_the_codes_that_it_explains_are_those_of_the_command() -> None:
+def test_the_exit_codes_of_the_guide_are_those_of_the_command() -> None:
     table = GUIDE.read_text().partition("| code | meaning |")[2].partition("\n\n")[0]
     told = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE) for code in row.split(",")}
     assert told == {int(code) for code in Exit} - {Exit.INTERNAL, Exit.INTERRUPTED, Exit.TERMINATED}
 
 
-def test_it_names_every_command() -> None:
+def test_the_guide_names_every_command() -> None:
     table = GUIDE.read_text().partition("| command | what it does |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `(\w+)", table, re.MULTILINE) == [
         "run",

@@ -63,7 +63,7 @@ def run(*command: str | Path, environment: dict[str, str], given: str = "") -> s
     )
 
 
-def test_krew_s_own_validator_takes_the_manifest_and_installs_every_archive(
+def test_krews_validator_accepts_the_manifest_and_installs_every_archive(
     released: Path, environment: dict[str, str]
 ) -> None:
     done = run("validate-krew-manifest", "-manifest", released / "accelbench.yaml", environment=environment)
@@ -72,7 +72,7 @@ def test_krew_s_own_validator_takes_the_manifest_and_installs_every_archive(
     assert yaml.safe_load((released / "accelbench.yaml").read_text())["spec"]["version"] == f"v{accelbench.__version__}"
 
 
-def test_a_manifest_that_names_no_place_installs_the_archive_beside_it(
+def test_a_manifest_without_a_location_installs_the_archive_next_to_it(
     released: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:
     """As `make release` leaves them, without PLUGIN_URI."""
@@ -90,7 +90,7 @@ def test_a_manifest_that_names_no_place_installs_the_archive_beside_it(
     assert told.stdout == f"kubectl accelbench {accelbench.__version__}\n", told.stderr
 
 
-def test_what_krew_has_installed_creates_a_run_and_completes_its_name(
+def test_the_plugin_that_krew_installed_creates_a_run_and_completes_its_name(
     released: Path, environment: dict[str, str], jane: User, cluster: Cluster
 ) -> None:
     installed = run("kubectl", "krew", "install", f"--manifest={released / 'accelbench.yaml'}", environment=environment)
@@ -106,7 +106,7 @@ def test_what_krew_has_installed_creates_a_run_and_completes_its_name(
     assert (page.returncode, "pip install 'accelbench[report]'" in page.stderr) == (2, True)
 
 
-def test_the_same_sources_are_the_same_archive_and_another_python_is_told_which_it_needs(
+def test_equal_sources_give_equal_archives_and_another_python_is_refused_with_the_required_one(
     released: Path, tmp_path: Path
 ) -> None:
     (archive,) = released.glob("*.tar.gz")

@@ -106,7 +106,7 @@ def test_a_list_on_a_terminal_fits_it(
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_a_terminal_shows_the_picture_of_the_case_that_runs(
+def test_a_terminal_shows_the_live_display_of_the_running_case(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, tmp_path: Path, columns: int
 ) -> None:
     file = tmp_path / "chain.yaml"
@@ -127,7 +127,7 @@ def test_a_terminal_shows_the_picture_of_the_case_that_runs(
     assert max(len(line.rstrip()) for line in re.split(r"[\r\n]+", plain) if "benchmarkrun/" not in line) <= columns
 
 
-def test_logs_are_words_and_go_with_their_pod(
+def test_logs_are_readable_sentences_and_end_with_their_pod(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster, sizes=(64, 128))
@@ -153,7 +153,7 @@ def test_logs_are_words_and_go_with_their_pod(
     assert (gone.returncode, first in gone.stderr) == (Exit.USAGE, True)
 
 
-def test_a_report_is_that_of_the_file_and_outlives_its_run(
+def test_a_report_equals_that_of_the_file_and_is_available_after_the_run_is_deleted(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, tmp_path: Path
 ) -> None:
     measure(cluster, kubelet, operator, expectations=[{"metric": "speedup", "variant": "jax/jit", "atLeast": "3"}])
@@ -199,7 +199,7 @@ def test_runs_and_series_are_compared_as_files_are(jane: User, cluster: Cluster)
     assert "did you mean night-" in jane.plugin("compare", "night-1", "nigt-2").stderr
 
 
-def test_whoever_may_view_reads_everything_and_starts_nothing(
+def test_a_user_with_the_view_role_reads_everything_and_starts_nothing(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, tmp_path: Path
 ) -> None:
     measure(cluster, kubelet, operator)
@@ -220,7 +220,7 @@ def test_profiles_are_those_of_accelbench_profiles(cluster: Cluster, jane: User)
     assert jane.plugin("profiles").returncode == Exit.USAGE
 
 
-def test_credentials_that_the_cluster_refuses_end_a_command(jane: User) -> None:
+def test_a_command_ends_if_the_cluster_refuses_its_credentials(jane: User) -> None:
     config = json.loads(jane.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": "worn-out"}
     jane.kubeconfig.write_text(json.dumps(config))
@@ -228,7 +228,7 @@ def test_credentials_that_the_cluster_refuses_end_a_command(jane: User) -> None:
     assert (done.returncode, "credentials" in done.stderr) == (Exit.USAGE, True)
 
 
-def test_inside_of_a_pod_its_own_account_is_used(jane: User, cluster: Cluster, tmp_path: Path) -> None:
+def test_inside_a_pod_its_service_account_is_used(jane: User, cluster: Cluster, tmp_path: Path) -> None:
     if os.geteuid() or shutil.which("unshare") is None:
         raise ToolMissingError("a pod's directory is made in a mount namespace, by root")
     config = json.loads(jane.kubeconfig.read_text())

@@ -108,7 +108,7 @@ def test_the_exit_code_is_that_of_accelbench_run(
     assert json.loads(out)["run"]["exitCode"] == code
 
 
-def test_a_spec_that_the_operator_refuses_ends_with_three(jane: User, operator: OperatorProcess) -> None:
+def test_a_run_that_the_operator_refuses_ends_with_three(jane: User, operator: OperatorProcess) -> None:
     done = jane.plugin("run", "-f", "-", given=manifest(more="  accelerator: {profile: h10}\n"))
     assert done.returncode == Exit.INVALID_SPEC
     assert ("InvalidSpec: spec.accelerator.profile" in done.stderr, done.stdout) == (True, "")
@@ -134,7 +134,7 @@ def test_a_manifest_that_is_not_valid_creates_nothing_of_any_file(jane: User, cl
     assert cluster.get("bmr")["items"] == []
 
 
-def test_what_the_server_refuses_of_one_document_creates_none(jane: User, cluster: Cluster) -> None:
+def test_no_document_is_created_if_the_server_refuses_one(jane: User, cluster: Cluster) -> None:
     elsewhere = manifest("two").replace("name: two", "name: two, namespace: kube-system")
     done = jane.plugin("run", "-f", "-", given=f"{manifest('one')}---\n{elsewhere}")
     assert (done.returncode, "create benchmarkruns" in done.stderr) == (Exit.USAGE, True)
@@ -157,7 +157,7 @@ def test_a_script_on_a_laptop_is_refused_and_one_in_a_config_map_is_left_to_its_
     assert (done.returncode, done.stdout) == (0, "benchmarkrun.accelbench.dev/chain created\n"), done.stderr
 
 
-def test_a_run_that_is_there_is_followed_if_it_asks_the_same_and_refused_if_not(
+def test_an_existing_run_with_the_same_spec_is_followed_and_one_with_another_is_refused(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     assert jane.plugin("run", "-f", "-", "--wait=false", given=manifest()).returncode == 0
@@ -174,7 +174,7 @@ def test_a_run_that_is_there_is_followed_if_it_asks_the_same_and_refused_if_not(
     assert len(cluster.get("bmr")["items"]) == 1
 
 
-def test_several_runs_with_names_that_the_cluster_makes_up_end_with_the_worst_code(
+def test_several_runs_with_generated_names_end_with_the_worst_code(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     made_up = manifest().replace("name: chain", "generateName: chain-")
@@ -188,7 +188,7 @@ def test_several_runs_with_names_that_the_cluster_makes_up_end_with_the_worst_co
     assert out.count("matmul-chain") >= 2
 
 
-def test_a_name_alone_is_what_a_script_gets(jane: User, cluster: Cluster) -> None:
+def test_only_the_name_is_printed_on_standard_output_for_scripts(jane: User, cluster: Cluster) -> None:
     made_up = manifest().replace("name: chain", "generateName: chain-")
     done = jane.plugin("run", "-f", "-", "--wait=false", "-o", "name", given=made_up)
     (run,) = cluster.get("bmr")["items"]
@@ -197,7 +197,7 @@ def test_a_name_alone_is_what_a_script_gets(jane: User, cluster: Cluster) -> Non
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
-def test_ctrl_c_leaves_the_run_going_and_says_how_to_end_it(
+def test_ctrl_c_leaves_the_run_active_and_prints_how_to_cancel_it(
     jane: User, cluster: Cluster, operator: OperatorProcess, number: signal.Signals, code: Exit
 ) -> None:
     with jane.started("run", "-f", "-", given=manifest()) as run:
@@ -210,9 +210,7 @@ def test_ctrl_c_leaves_the_run_going_and_says_how_to_end_it(
     assert not cluster.get("bmr", "chain")["spec"]["runPolicy"].get("cancel")
 
 
-def test_a_timeout_leaves_it_going_too_and_a_run_that_nobody_takes_up_is_said_to_be_that(
-    jane: User, cluster: Cluster
-) -> None:
+def test_a_timeout_leaves_the_run_active_and_mentions_if_no_operator_accepted_it(jane: User, cluster: Cluster) -> None:
     done = jane.plugin("run", "-f", "-", "--timeout=14s", given=manifest())
     assert (done.returncode, "benchmarkrun/chain continues" in done.stderr) == (Exit.TIMED_OUT, True)
     assert "no operator has picked up chain" in done.stderr
@@ -220,7 +218,7 @@ def test_a_timeout_leaves_it_going_too_and_a_run_that_nobody_takes_up_is_said_to
     assert (bad.returncode, "--timeout" in bad.stderr) == (Exit.USAGE, True)
 
 
-def test_a_run_that_is_cancelled_or_deleted_under_way_has_measured_nothing(
+def test_a_run_that_is_cancelled_or_deleted_while_it_is_followed_has_measured_nothing(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     with jane.started("run", "-f", "-", given=manifest()) as run:
@@ -239,7 +237,7 @@ def test_a_run_that_is_cancelled_or_deleted_under_way_has_measured_nothing(
     assert (code, "deleted" in stderr) == (Exit.NOT_MEASURED, True)
 
 
-def test_what_was_measured_is_measured_again_in_the_same_series_without_what_was_done_to_the_old_run(
+def test_a_clone_measures_again_in_the_same_series_without_changes_made_to_the_old_run(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     apply(cluster, queue="team-a", cancel=True, parallelism=2)
@@ -264,7 +262,7 @@ def test_what_was_measured_is_measured_again_in_the_same_series_without_what_was
     assert (wrong.returncode, "did you mean chain?" in wrong.stderr) == (Exit.USAGE, True)
 
 
-def test_whoever_may_read_no_pods_is_told_so_and_gets_the_verdict_all_the_same(
+def test_a_user_who_may_not_read_pods_gets_a_note_and_the_verdict(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, tmp_path: Path
 ) -> None:
     ann = user(cluster, tmp_path, "accelbench-users-edit", "accelbench-users-view", name="ann")

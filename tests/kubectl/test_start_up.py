@@ -25,13 +25,13 @@ def test_help_and_the_completion_of_commands_import_no_client_and_no_framework()
         assert [name for name in HEAVY if name in there] == []
 
 
-def test_what_talks_to_the_cluster_imports_no_framework() -> None:
+def test_commands_that_use_the_cluster_import_no_framework() -> None:
     modules = ("runs", "follow", "apply", "follow_runs", "clone_run")
     there = loaded(f"import sys; print(1)\nfrom accelbench.kubectl import {', '.join(modules)}")
     assert {"numpy", "scipy", "jax", "torch", "kopf", "matplotlib"} & there == set()
 
 
-def test_kubectl_s_names_for_the_plugin_are_console_scripts_of_the_package() -> None:
+def test_the_names_that_kubectl_looks_for_are_console_scripts_of_the_package() -> None:
     scripts = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"]
     for name in ("kubectl-accelbench", "kubectl_complete-accelbench"):
         module, _, function = scripts[name].partition(":")
