@@ -49,7 +49,7 @@ def test_a_variant_that_is_busy_nearly_always_is_saturated_and_the_highest_rate_
     assert (check.variant, check.outcome, check.reading) == (VARIANT, outcome, reading)
 
 
-def test_one_slow_launch_saturates_nobody() -> None:
+def test_one_slow_launch_does_not_saturate_a_variant() -> None:
     launches = [requests(number=number, service=0.02 if number == 2 else 0.005) for number in range(1, 4)]
     (check,) = checks_of("saturated", *launches)
     assert check.outcome == "passed"
@@ -70,12 +70,12 @@ def test_a_hundredth_of_the_median_response_is_the_limit_of_lateness(late_second
 
 
 @pytest.mark.parametrize("lateness", [None, {"median_seconds": -1.0, "p99_seconds": 0.0}, "soon"])
-def test_lateness_that_no_launch_reports_is_no_pass(lateness: Any) -> None:
+def test_lateness_that_no_launch_reports_does_not_pass(lateness: Any) -> None:
     (check,) = checks_of("generator-late", requests(lateness=lateness))
     assert check.outcome == "untested"
 
 
-def test_a_round_with_a_late_generator_is_measured_again() -> None:
+def test_a_round_with_a_late_generator_is_repeated() -> None:
     late = {"median_seconds": 0.0, "p99_seconds": 0.001}
     launches = [requests(name, number) for number in (1, 3) for name in (BASELINE, VARIANT)]
     launches += [requests(BASELINE, 2), requests(VARIANT, 2, lateness=late)]

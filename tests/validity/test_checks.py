@@ -55,12 +55,12 @@ def test_every_check_states_its_threshold_and_its_reason() -> None:
     assert len(NAMES) == len(validity_checks())
 
 
-def test_every_check_that_can_fail_says_what_to_do() -> None:
+def test_every_check_that_can_fail_has_a_remedy() -> None:
     never_fail = {"denormals"}
     assert {check.name for check in validity_checks() if not remedy_for(check, {})} == never_fail
 
 
-def test_a_new_check_runs_without_times_unless_it_asks_for_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_check_runs_without_times_unless_it_requires_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     new = LaunchCheck("new", threshold="any", reason="none", evaluate=lambda _case, _launch: passed("fine"))
     measured = replace(new, name="measured", measured_only=True)
     monkeypatch.setattr("accelbench.validity.certificate.validity_checks", lambda: (measured, new))
@@ -78,7 +78,7 @@ def test_a_new_check_runs_without_times_unless_it_asks_for_a_measurement(monkeyp
         ("impossible-speed", "limits", "limits"),
     ],
 )
-def test_what_a_probe_of_our_own_did_not_answer_fails_nobody_and_is_said(name: str, fact: str, probe: Probe) -> None:
+def test_a_missing_answer_of_a_probe_fails_no_variant_and_is_noted(name: str, fact: str, probe: Probe) -> None:
     why = f"accelbench's own probe `{probe}` did not finish within 20 s in round 1"
     launch = with_facts(a_launch().model_copy(update={"unchecked": {probe: why}}), **{fact: None})
     check = only(name, launch)
@@ -117,7 +117,7 @@ PRECISION = GOOD_FACTS["precision"]
         ),
     ],
 )
-def test_a_launch_that_breaks_a_rule_fails_the_check_with_its_numbers(
+def test_a_launch_that_violates_a_rule_fails_the_check_with_its_numbers(
     name: str, facts: dict[str, Any], reading: str
 ) -> None:
     check = only(name, reporting(**facts))
@@ -143,7 +143,7 @@ def test_a_launch_without_blocks_fails_the_clock() -> None:
     assert only("clock", launch).reading == "no block was timed"
 
 
-def test_one_bad_round_spoils_its_variant_and_says_which() -> None:
+def test_one_bad_round_fails_its_variant_and_is_named() -> None:
     bad = [reporting(number, recompilations=1) for number in range(2, 7)]
     check = only("recompiled", a_launch(number=1), bad[0])
     assert (check.outcome, check.reading) == ("failed", "round 2: 1 in the steady phase")
@@ -172,7 +172,7 @@ def test_the_processes_that_used_most_are_named() -> None:
 
 
 @pytest.mark.parametrize("failed_first", [True, False])
-def test_a_failure_outranks_what_could_not_be_tested(failed_first: bool) -> None:
+def test_a_failure_outranks_an_untested_check(failed_first: bool) -> None:
     held_back = reporting(2, throttling={"periods": 9, "seconds": 0.1})
     launches = (held_back, without("throttling"))
     check = only("throttled", *(launches if failed_first else launches[::-1]))
@@ -180,28 +180,28 @@ def test_a_failure_outranks_what_could_not_be_tested(failed_first: bool) -> None
 
 
 @pytest.mark.parametrize(("seconds", "outcome"), [(0.0019, "passed"), (0.0021, "failed")])
-def test_being_held_back_for_a_hundredth_of_the_timed_seconds_is_the_limit(seconds: float, outcome: str) -> None:
+def test_being_throttled_for_a_hundredth_of_the_timed_seconds_is_the_limit(seconds: float, outcome: str) -> None:
     assert only("throttled", reporting(throttling={"periods": 1, "seconds": seconds})).outcome == outcome
 
 
-def test_the_other_variant_stays_clean() -> None:
+def test_the_other_variant_passes() -> None:
     bad, good = checks_of("recompiled", a_launch(BASELINE), reporting(recompilations=1))[::-1]
     assert (good.variant, good.outcome) == (BASELINE, "passed")
     assert (bad.variant, bad.outcome) == (VARIANT, "failed")
 
 
-def test_what_is_the_same_for_all_variants_is_said_once() -> None:
+def test_a_reading_that_is_the_same_for_all_variants_is_given_once() -> None:
     check = only("threads", a_launch(BASELINE), a_launch(VARIANT))
     assert (check.variant, check.outcome) == (None, "passed")
 
 
-def test_different_inputs_fail_for_everyone() -> None:
+def test_different_inputs_fail_for_every_variant() -> None:
     check = only("same-inputs", a_launch(BASELINE), reporting(inputsDigest="b" * 64))
     assert (check.outcome, check.variant) == ("failed", None)
     assert "aaaaaaaaaaaa in 1 launches" in check.reading
 
 
-def test_different_devices_fail_for_everyone() -> None:
+def test_different_devices_fail_for_every_variant() -> None:
     launches = a_launch(BASELINE), reporting(device={**DEVICE, "name": "another processor"})
     check = next(check for check in checks_of("wrong-device", *launches) if check.variant is None)
     assert check.outcome == "failed"
@@ -265,7 +265,7 @@ def test_outputs_that_cannot_be_compared_have_no_ratio() -> None:
         ("neighbours", "shared-device", "untested"),
     ],
 )
-def test_a_fact_that_is_missing_is_no_pass(fact: str, check: str, outcome: str) -> None:
+def test_a_missing_fact_does_not_pass(fact: str, check: str, outcome: str) -> None:
     found = only(check, without(fact))
     assert found.outcome == outcome
     assert "did not report" in found.reading
@@ -297,7 +297,7 @@ garbage = st.recursive(
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(GOOD_FACTS)), garbage, min_size=1))
-def test_garbage_in_place_of_facts_is_read_and_never_crashes(facts: dict[str, Any]) -> None:
+def test_invalid_facts_never_crash_a_check(facts: dict[str, Any]) -> None:
     certificate = certify(Evidence(case=a_case(), launches=(a_launch(BASELINE), a_launch(facts=facts))))
     assert {check.name for check in certificate.checks} >= WITHOUT_ENVIRONMENTS
     assert all(len(check.reading) <= MAXIMUM_CHARACTERS for check in certificate.checks)

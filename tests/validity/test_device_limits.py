@@ -50,22 +50,20 @@ def test_more_operations_than_the_measured_limit_allows_were_not_done(gigas: flo
         ("bfloat16", 1100, "failed"),
     ],
 )
-def test_a_data_sheet_is_believed_to_the_letter_and_before_what_was_measured(
-    precision: str, teras: float, outcome: str
-) -> None:
+def test_a_data_sheet_is_applied_exactly_and_before_measured_limits(precision: str, teras: float, outcome: str) -> None:
     found = check("impossible-speed", computing(teras * 1e12 * STEP, device=H100), precision=precision)
     assert found.outcome == outcome
     assert "(data sheet)" in found.reading
 
 
-def test_the_best_launch_of_the_case_speaks_for_the_device() -> None:
+def test_the_best_launch_of_the_case_sets_the_limit_of_the_device() -> None:
     slow = computing(1.6e11 * STEP)
     other = a_launch(BASELINE, facts={"limits": {"flops_per_second": 2e11, "bytes_per_second": 1e10}})
     assert check("impossible-speed", slow).outcome == "failed"
     assert check("impossible-speed", slow, other).outcome == "passed"
 
 
-def test_a_limit_that_one_launch_alone_measured_accuses_nobody() -> None:
+def test_a_limit_that_only_one_launch_measured_is_not_applied() -> None:
     quick = computing(3e11 * STEP)
     unmeasured = with_facts(quick, limits=None).model_copy(update={"round": 2})
     found = check("impossible-speed", quick, unmeasured)
@@ -103,7 +101,7 @@ def test_bytes_that_memory_can_move_pass() -> None:
     assert (found.outcome, found.reading) == ("passed", "9.00 GB/s, where the device reaches 10.0 GB/s (measured)")
 
 
-def test_without_limits_or_declared_work_nothing_is_impossible() -> None:
+def test_no_time_is_impossible_without_limits_or_declared_work() -> None:
     nothing = a_launch(facts={"flopsPerUnit": 0, "bytesPerUnit": 0})
     assert "declares neither" in check("impossible-speed", nothing).reading
     unknown = with_facts(computing(1e30), limits=None)
@@ -120,20 +118,20 @@ def synchronised(late: float, *, of: float = 0.2, number: int = 1, ready: bool |
     [(0.0, 0.2, "passed"), (0.009, 0.2, "passed"), (0.012, 0.2, "failed"), (0.004, 0.01, "passed"),
      (0.006, 0.01, "failed")],
 )  # fmt: skip
-def test_work_that_goes_on_when_the_clock_has_stopped_fails(late: float, of: float, outcome: str) -> None:
+def test_work_that_continues_after_the_clock_stopped_fails(late: float, of: float, outcome: str) -> None:
     found = check("unsynchronised", *(synchronised(late, of=of, number=number) for number in (1, 2)))
     assert found.outcome == outcome
     assert f"busy for {1000 * late:.3g} ms after {1000 * of:.3g} ms of calls" in found.reading or not late
 
 
-def test_what_escapes_does_so_in_every_launch_and_a_neighbour_delays_one() -> None:
+def test_late_work_fails_only_if_it_is_in_every_launch() -> None:
     assert check("unsynchronised", synchronised(0.1)).outcome == "untested"
     late = [synchronised(0.1, number=number) for number in (1, 2)]
     assert check("unsynchronised", *late).outcome == "failed"
     assert check("unsynchronised", *late, synchronised(0.0, number=3)).outcome == "passed"
 
 
-def test_an_output_that_is_not_ready_fails_in_any_launch() -> None:
+def test_an_output_that_is_not_ready_in_one_launch_fails() -> None:
     found = check("unsynchronised", synchronised(0.0), synchronised(0.0, number=2, ready=False))
     assert (found.outcome, found.reading) == ("failed", "an output was not ready after synchronisation")
 
@@ -154,6 +152,6 @@ def test_emulated_devices_check_mechanics_only() -> None:
 
 
 @pytest.mark.parametrize("name", ["synchronisation", "emulated"])
-def test_a_launch_that_says_nothing_of_it_has_no_verdict(name: str) -> None:
+def test_a_launch_that_does_not_report_late_work_has_no_verdict(name: str) -> None:
     found = check({"synchronisation": "unsynchronised"}.get(name, name), with_facts(a_launch(), **{name: None}))
     assert (found.outcome, "did not report" in found.reading) == ("failed", True)

@@ -58,31 +58,31 @@ def test_packages_of_the_environment_in_the_versions_of_its_lock_pass() -> None:
     ],
     ids=["another release", "the same release from elsewhere", "a similar path", "another version", "a library"],
 )
-def test_what_came_from_elsewhere_fails(module: str, imported: dict[str, str], named: str) -> None:
+def test_a_package_from_outside_the_environment_fails(module: str, imported: dict[str, str], named: str) -> None:
     (check,) = checks(INSIDE | {module: imported})
     assert check.outcome == "failed"
     assert named in check.reading
     assert "before" in check.reading
 
 
-def test_one_launch_that_imported_something_else_is_enough() -> None:
+def test_one_launch_that_imported_another_package_is_enough() -> None:
     leaked = INSIDE | {"numpy": {"version": "2.4.6", "file": "/default/site-packages/numpy/__init__.py"}}
     (check,) = checks(INSIDE, leaked, INSIDE)
     assert check.outcome == "failed"
     assert check.reading.startswith("round 2")
 
 
-def test_a_build_is_no_other_version() -> None:
+def test_another_build_is_not_another_version() -> None:
     (check,) = checks(INSIDE | {"torch": {"version": "2.14.1+cu130", "file": f"{SITE}/torch/__init__.py"}})
     assert check.outcome == "passed"
 
 
 @pytest.mark.parametrize("imported", [None, "nonsense"])
-def test_a_launch_that_does_not_say_what_it_imported_fails(imported: Any) -> None:
+def test_a_launch_that_does_not_report_its_imports_fails(imported: Any) -> None:
     (check,) = checks(imported)
     assert check.outcome == "failed"
 
 
-def test_variants_in_accelbenchs_own_environment_are_not_held_to_a_lock() -> None:
+def test_variants_in_accelbenchs_own_environment_are_not_compared_with_a_lock() -> None:
     elsewhere = {"jax": {"version": "0.10.2", "file": "/anywhere/jax/__init__.py"}}
     assert checks(elsewhere, case=a_case()) == []

@@ -20,7 +20,7 @@ anything = st.recursive(
 )
 
 
-def test_what_can_be_read_is_a_value_and_the_rest_says_why() -> None:
+def test_readable_facts_are_values_and_others_have_a_reason() -> None:
     facts = Facts.parse({"threads": {"requested": 2, "affinity": 2}, "unitsPerCall": "many", "protocol": "steady"})
     assert facts.threads == Threads(requested=2, affinity=2)
     assert isinstance(facts.units_per_call, Unreadable)
@@ -30,14 +30,14 @@ def test_what_can_be_read_is_a_value_and_the_rest_says_why() -> None:
     assert [is_reported(fact) for fact in (facts.threads, facts.units_per_call, facts.clock)] == [True, True, False]
 
 
-def test_why_names_the_field_inside() -> None:
+def test_the_reason_names_the_inner_field() -> None:
     threads = Facts.parse({"threads": {"requested": 2, "affinity": "all"}}).threads
     assert isinstance(threads, Unreadable)
     assert "threads.affinity that cannot be read" in threads.why
 
 
 @pytest.mark.parametrize("number", [-1, 2**64 - 1, math.nan, math.inf, "unknown"])
-def test_what_another_library_does_not_know_is_none_and_the_rest_of_the_fact_is_read(number: Any) -> None:
+def test_an_unknown_value_of_a_library_is_none_and_the_rest_of_the_fact_is_read(number: Any) -> None:
     for size in (
         ExecutableSize(kernels_per_call=3, accessed_bytes=number),
         Facts.parse({"executable": {"kernelsPerCall": 3, "accessedBytes": number}}).executable,
@@ -47,7 +47,7 @@ def test_what_another_library_does_not_know_is_none_and_the_rest_of_the_fact_is_
 
 
 @pytest.mark.parametrize("name", PROBE_OF)
-def test_what_our_own_probe_did_not_answer_is_ours_and_nothing_else_is(name: str) -> None:
+def test_only_a_missing_answer_of_our_probe_is_attributed_to_accelbench(name: str) -> None:
     told = {fact: value for fact, value in GOOD_FACTS.items() if fact != name}
     facts = Facts.parse(told, {PROBE_OF[name]: "it hung"}).model_dump(by_alias=True)
     assert facts[name] == {"why": "it hung", "reported": True, "ours": True}
@@ -57,7 +57,7 @@ def test_what_our_own_probe_did_not_answer_is_ours_and_nothing_else_is(name: str
     )
 
 
-def test_a_launch_cannot_clear_itself_of_blame() -> None:
+def test_a_launch_cannot_attribute_its_own_failure_to_accelbench() -> None:
     claimed = {"why": "accelbench's own probe hung", "ours": True, "reported": True}
     limits = Facts.parse({"limits": claimed}).limits
     assert isinstance(limits, Unreadable)
@@ -67,7 +67,7 @@ def test_a_launch_cannot_clear_itself_of_blame() -> None:
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(GOOD_FACTS)), anything))
-def test_whatever_is_reported_the_record_is_the_same_once_written_and_read(told: dict[str, Any]) -> None:
+def test_every_record_is_unchanged_after_writing_and_reading(told: dict[str, Any]) -> None:
     record = a_launch().model_copy(update={"facts": Facts.parse(told, {"limits": "it hung"})})
     assert LaunchRecord.model_validate_json(record.to_json()) == record
 

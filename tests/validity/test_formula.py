@@ -60,7 +60,7 @@ def test_a_program_in_float64_is_judged(
     assert (found, words in text) == (expected, True), text
 
 
-def test_arrays_that_are_no_inputs_were_rounded_and_excuse_a_small_error() -> None:
+def test_rounded_arrays_other_than_inputs_excuse_a_small_error() -> None:
     launch = a_launch(
         facts={"formula": {"units": 2, "types": ["float64"], **EXACT}, "dependence": {"captured": ["w (8,) float32"]}},
         parity=GOOD_PARITY.model_copy(update={"formula": in_float64(1e6, reference_limit="")}),

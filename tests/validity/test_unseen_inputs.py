@@ -28,7 +28,7 @@ def off(ratio: float) -> LaunchRecord:
         ("tf32", 2.0, "failed"),
     ],
 )
-def test_what_a_choice_can_come_to_is_no_sign_that_inputs_are_not_read(
+def test_equal_outputs_of_a_choice_do_not_prove_that_inputs_are_ignored(
     precision: Precision, ratio: float, outcome: str
 ) -> None:
     evidence = Evidence(case=a_case(precision=precision), launches=(off(ratio),))

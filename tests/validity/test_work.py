@@ -78,7 +78,7 @@ def found(name: str, *launches: LaunchRecord, variant: str = VARIANT) -> tuple[s
         ({"unable": "why"}, "untested", "why"),
     ],
 )
-def test_what_is_skipped_is_said_with_its_counts(dependence: dict[str, Any], outcome: str, says: str) -> None:
+def test_skipped_work_is_reported_with_its_counts(dependence: dict[str, Any], outcome: str, says: str) -> None:
     launch = a_launch(facts={"dependence": {**DEPENDENCE, **dependence}})
     assert found("work-skipped", launch)[0] == outcome
     assert says in found("work-skipped", launch)[1]
@@ -94,13 +94,15 @@ def test_what_is_skipped_is_said_with_its_counts(dependence: dict[str, Any], out
         (None, 1, "untested", "cannot be counted"),
     ],
 )
-def test_work_is_held_against_cost_by_the_unit(run: float | None, units: int, outcome: str, says: str) -> None:
+def test_work_is_compared_with_the_declared_cost_per_unit(
+    run: float | None, units: int, outcome: str, says: str
+) -> None:
     launch = without_operations(arithmetic=counted(run), unitsPerCall=units)
     assert found("work-present", launch)[0] == outcome
     assert says in found("work-present", launch)[1]
 
 
-def test_work_is_held_against_the_other_variants_by_the_unit() -> None:
+def test_work_is_compared_with_the_other_variants_per_unit() -> None:
     one, ten = counted(1e6), counted(1e7)
     alike = (
         without_operations(BASELINE, arithmetic=ten, unitsPerCall=10),
@@ -156,20 +158,18 @@ def eager(operations: float) -> LaunchRecord:
         ({"run": 0.0, "written": 0.0}, 99.0, "passed", "0 floating-point operations"),
     ],
 )
-def test_work_that_nobody_needs_is_not_missed(
-    counts: dict[str, float], other: float | None, outcome: str, says: str
-) -> None:
+def test_unnecessary_work_may_be_absent(counts: dict[str, float], other: float | None, outcome: str, says: str) -> None:
     launches = [counting(**counts), *([eager(other)] if other else [])]
     assert found("work-present", *launches)[0] == outcome
     assert says in found("work-present", *launches)[1]
 
 
-def test_work_that_is_simplified_away_is_doubted_unless_unseen_inputs_show_the_outputs_right() -> None:
+def test_simplified_work_is_questioned_unless_outputs_for_unseen_inputs_are_right() -> None:
     launch = with_facts(counting(run=2e6), dependence={**DEPENDENCE, "unable": "it was given none"})
     assert found("work-present", eager(NEEDED), launch)[0] == "untested"
 
 
-def test_variants_are_compared_by_what_their_authors_wrote() -> None:
+def test_variants_are_compared_by_the_operations_that_their_authors_wrote() -> None:
     """Eager PyTorch computes the value of a function as well, of which JAX only takes the gradient."""
     launches = eager(4e7), counting(run=1e6, written=4e7, unneeded=3.9e7)
     assert found("work-present", *launches)[0] == "passed"
@@ -198,13 +198,13 @@ def test_a_step_that_claims_several_units_has_to_show_them(
 
 
 @pytest.mark.parametrize(("busy", "outcome"), [(1.9, "passed"), (0.6, "passed"), (0.4, "untested")])
-def test_whoever_computes_for_less_than_half_of_the_time_is_idle(busy: float, outcome: str) -> None:
+def test_a_variant_that_computes_less_than_half_of_the_time_is_idle(busy: float, outcome: str) -> None:
     reading = found("work-present", a_launch(facts={"idle": {"seconds": 1.0, "busy_seconds": busy}}))
     assert reading[0] == outcome
     assert ("idle for 60 % of the time" in reading[1]) == (outcome == "untested")
 
 
-def test_a_doubt_is_shown_even_if_no_operations_were_counted() -> None:
+def test_a_warning_is_shown_even_if_no_operations_were_counted() -> None:
     launch = without_operations(idle={"seconds": 1.0, "busy_seconds": 0.4}, arithmetic=None)
     outcome, reading = found("work-present", launch)
     assert (outcome, "idle for 60 % of the time" in reading) == ("untested", True), reading
@@ -246,7 +246,7 @@ def test_a_doubt_is_shown_even_if_no_operations_were_counted() -> None:
         ),
     ],
 )
-def test_what_a_step_does_by_itself_is_found_out(name: str, facts: dict[str, Any], outcome: str, says: str) -> None:
+def test_the_effect_of_a_step_alone_is_determined(name: str, facts: dict[str, Any], outcome: str, says: str) -> None:
     reading = found(name, a_launch(facts=facts))
     assert reading[0] == outcome
     assert says in reading[1]
