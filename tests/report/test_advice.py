@@ -16,16 +16,14 @@ DECIDED = sample.comparison("jax/jit", "faster", "2", "1.9", "2.1")
     [("2", "2", True), ("1", "2", False), ("4", "8", False), ("1", "1", False)],
     ids=["all", "one of two", "some", "the only one"],
 )
-def test_fewer_processors_are_advised_only_where_launches_use_all_of_several(
-    used: str, there: str, advised: bool
-) -> None:
+def test_fewer_processors_are_advised_only_if_launches_use_all_of_several(used: str, there: str, advised: bool) -> None:
     disturbed = SUMMARIES["discarded rounds left no verdict"]
     fingerprint = {**sample.FINGERPRINT, "cpusUsed": used, "cpus": there}
     advice = view.remarks(disturbed.model_copy(update={"fingerprint": fingerprint}))[1]
     assert (LIMIT in advice) is advised
 
 
-def test_launches_in_two_groups_come_with_advice_where_all_is_decided() -> None:
+def test_launches_in_two_groups_cause_advice_even_if_all_is_decided() -> None:
     first, *others = sample.result().variants
     launches = tuple(
         launch.model_copy(update={"seconds": "0.0018"}) if launch.round > 4 else launch for launch in first.launches
@@ -38,7 +36,7 @@ def test_launches_in_two_groups_come_with_advice_where_all_is_decided() -> None:
     assert view.remarks(sample.result(comparisons=(), variants=grouped, certificate=failed)) == ()
 
 
-def test_nothing_is_advised_where_all_is_decided_or_where_somebody_interrupted() -> None:
+def test_nothing_is_advised_if_all_is_decided_or_the_run_was_interrupted() -> None:
     assert view.remarks(sample.result(comparisons=(DECIDED,), stopped="MaximumRoundsReached")) == ()
     assert view.remarks(SUMMARIES["interrupted while undecided"]) == ()
     invalid = sample.result(comparisons=(sample.invalid("jax/jit", "parity"),), stopped="MaximumRoundsReached")

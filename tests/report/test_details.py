@@ -30,7 +30,7 @@ def answer(kind: str, steps: int | None = None, lower: int | None = None, upper:
         (answer("never").model_copy(update={"extra_seconds": "0.0004"}), "costs nothing more"),
     ],
 )
-def test_when_compiling_pays_back_is_said_as_the_result_has_it(given: Payback, said: str) -> None:
+def test_the_pay_back_of_compiling_is_that_of_the_result(given: Payback, said: str) -> None:
     assert details.payback_text(given, "step").replace("1,180 steps", "1,181 steps") == said
 
 
@@ -46,7 +46,7 @@ def test_the_tail_has_its_own_verdict_below_the_medians() -> None:
     ]
 
 
-def test_requests_show_their_response_beside_the_service_that_a_closed_loop_would_show() -> None:
+def test_requests_show_response_times_next_to_service_times() -> None:
     result = scenarios.requests()
     found = details.requests(result)
     assert found is not None
@@ -67,7 +67,7 @@ def test_outliers_are_counted_and_named() -> None:
     assert details.outliers(many) == "12 of 240 (3 far out, 2 of them fast)"
 
 
-def test_money_stands_under_its_currency_and_is_no_reason_not_to_compare() -> None:
+def test_prices_have_their_currency_and_do_not_prevent_comparisons() -> None:
     priced = sample.case(accelerator=CaseAccelerator(price_per_hour="11.06 USD"))
     first, *others = sample.result().variants
     costly = first.model_copy(update={"numbers": Numbers(price_per_unit="0.0000614")})
@@ -81,7 +81,7 @@ def test_money_stands_under_its_currency_and_is_no_reason_not_to_compare() -> No
     assert dict(zip(header, row, strict=True))["currency"] == "USD"
 
 
-def test_what_was_not_measured_has_no_column_and_no_table() -> None:
+def test_quantities_that_were_not_measured_have_no_column_and_no_table() -> None:
     bare = tuple(
         variant.model_copy(
             update={

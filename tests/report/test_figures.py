@@ -20,7 +20,7 @@ from accelbench import figures
         (0.0, "0 ns"),
     ],
 )
-def test_a_time_has_three_digits_and_a_unit_that_fits(value: float, text: str) -> None:
+def test_a_time_has_three_digits_and_a_suitable_unit(value: float, text: str) -> None:
     assert figures.seconds(value) == text
 
 
@@ -56,7 +56,7 @@ def test_an_interval_is_written_without_units() -> None:
     ("value", "text"),
     [(0.4, "0 s"), (45.2, "45 s"), (59.7, "1 min 00 s"), (125, "2 min 05 s"), (4200, "1 h 10 min"), (-3, "0 s")],
 )
-def test_a_wait_is_told_to_the_second(value: float, text: str) -> None:
+def test_a_wait_is_shown_to_the_second(value: float, text: str) -> None:
     assert figures.duration(value) == text
 
 

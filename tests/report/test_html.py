@@ -103,7 +103,7 @@ def good_page(pages: dict[str, Path]) -> Path:
     return pages["good"]
 
 
-def test_no_request_leaves_the_page_and_nothing_is_complained_about(browser: Page, page: Path) -> None:
+def test_the_page_makes_no_request_and_logs_no_error(browser: Page, page: Path) -> None:
     browser.open(page)
     asked = [
         event["params"]["request"]["url"] for event in browser.events if event["method"] == "Network.requestWillBeSent"
@@ -121,7 +121,7 @@ def test_it_fits_a_phone_without_scrolling_sideways(browser: Page, page: Path, w
     assert wide <= room <= width
 
 
-def test_every_plot_says_its_finding_to_those_who_do_not_see_it(browser: Page, good_page: Path) -> None:
+def test_every_plot_has_a_text_alternative_with_its_finding(browser: Page, good_page: Path) -> None:
     for width in (375, 1280):
         browser.open(good_page, width=width)
         names = browser.accessible("image")
@@ -144,7 +144,7 @@ def test_headings_make_an_outline_without_gaps(browser: Page, page: Path) -> Non
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
-def test_ids_are_unique_and_what_refers_to_one_finds_it(browser: Page, page: Path) -> None:
+def test_ids_are_unique_and_every_reference_to_one_resolves(browser: Page, page: Path) -> None:
     browser.open(page)
     ids = browser.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
@@ -155,7 +155,7 @@ def test_ids_are_unique_and_what_refers_to_one_finds_it(browser: Page, page: Pat
     assert set(referred) <= set(ids)
 
 
-def test_what_scrolls_in_itself_can_be_reached_and_scrolled_with_the_keyboard(browser: Page, good_page: Path) -> None:
+def test_scrollable_elements_can_be_focused_and_scrolled_with_the_keyboard(browser: Page, good_page: Path) -> None:
     browser.open(good_page, width=375)
     unreachable = browser.evaluate(
         "[...document.querySelectorAll('*')].filter(e => e.scrollWidth > e.clientWidth + 1"
@@ -211,7 +211,7 @@ CONTRASTS = """
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_and_plots_have_contrast_in_both_schemes(browser: Page, page: Path, scheme: Scheme) -> None:
+def test_text_and_plots_have_contrast_in_both_colour_schemes(browser: Page, page: Path, scheme: Scheme) -> None:
     browser.open(page, scheme=scheme)
     browser.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     drawn, poor = browser.evaluate(CONTRASTS)
@@ -219,7 +219,7 @@ def test_text_and_plots_have_contrast_in_both_schemes(browser: Page, page: Path,
     assert poor == []
 
 
-def test_plots_follow_the_scheme(browser: Page, good_page: Path) -> None:
+def test_plots_follow_the_colour_scheme(browser: Page, good_page: Path) -> None:
     fill = "getComputedStyle(document.querySelector('.wide svg text')).fill"
     grounds = "getComputedStyle(document.body).backgroundColor"
     seen = {}
@@ -230,13 +230,13 @@ def test_plots_follow_the_scheme(browser: Page, good_page: Path) -> None:
     assert seen["light"][1] != seen["dark"][1]
 
 
-def test_no_stand_in_colour_of_the_drawing_is_left(good_page: Path) -> None:
+def test_no_placeholder_colour_of_a_plot_is_left(good_page: Path) -> None:
     text = good_page.read_text(encoding="utf-8")
     assert re.findall(r"#0100[0-3][0-9]", text) == []
     assert "font-family: 'DejaVu" not in text
 
 
-def test_print_shows_all_of_it_on_white(browser: Page, good_page: Path) -> None:
+def test_the_printed_page_is_complete_and_white(browser: Page, good_page: Path) -> None:
     browser.open(good_page)
     browser("Emulation.setEmulatedMedia", media="print")
     assert browser.evaluate("document.querySelector('.readings td').checkVisibility()") is True
@@ -245,7 +245,7 @@ def test_print_shows_all_of_it_on_white(browser: Page, good_page: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_sentences_on_top_are_the_verdicts(browser: Page, pages: dict[str, Path], name: str) -> None:
+def test_the_first_sentences_are_the_verdicts(browser: Page, pages: dict[str, Path], name: str) -> None:
     browser.open(pages[name])
     shown = browser.evaluate("[...document.querySelectorAll('header .finding')].map(each => each.textContent)")
     results = [case.result for case in PAGES[name]]
@@ -265,7 +265,7 @@ def test_an_invalid_comparison_shows_its_reason_and_no_speedup(browser: Page, pa
     assert [name for name in browser.accessible("image") if "first call counted" in name] == []
 
 
-def test_a_result_alone_is_drawn_from_its_summaries_and_says_so() -> None:
+def test_a_single_result_is_drawn_from_its_summaries_and_the_page_notes_that() -> None:
     text = unescape(html.report("run", [html.MeasuredCase(sample.result())]))
     assert "a line from the 5 % to the 95 % quantile" in text
     assert "Time per step of launches, in run order: pytorch/eager 1.17 ms" in text
@@ -277,7 +277,7 @@ def test_many_cases_still_open_on_a_phone() -> None:
 
 
 @pytest.mark.parametrize("width", [390, 700, 1400])
-def test_no_table_scrolls_sideways_and_every_interval_is_in_sight(browser: Page, page: Path, width: int) -> None:
+def test_no_table_scrolls_sideways_and_every_interval_is_visible(browser: Page, page: Path, width: int) -> None:
     browser.open(page, width=width)
     browser.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     hidden = (
@@ -289,7 +289,7 @@ def test_no_table_scrolls_sideways_and_every_interval_is_in_sight(browser: Page,
     assert browser.evaluate(right) <= width
 
 
-def test_on_a_phone_every_number_says_what_it_is(browser: Page, good_page: Path) -> None:
+def test_on_a_phone_every_number_has_a_label(browser: Page, good_page: Path) -> None:
     browser.open(good_page, width=390)
     label = "[...document.querySelectorAll('.verdicts td')].filter(td => td.checkVisibility())"
     named = f"{label}.map(td => getComputedStyle(td, '::before').content + ' ' + td.innerText)"
@@ -297,7 +297,7 @@ def test_on_a_phone_every_number_says_what_it_is(browser: Page, good_page: Path)
     assert not any(text.endswith('" ') for text in browser.evaluate(named))
 
 
-def test_what_was_not_checked_is_named_and_not_green(browser: Page, tmp_path: Path) -> None:
+def test_checks_that_were_not_made_are_named_and_not_green(browser: Page, tmp_path: Path) -> None:
     unmade = Check(name="work-present", outcome="untested", reading="nobody counted", variant="jax/jit")
     case = html.MeasuredCase(sample.result(certificate=Certificate(checks=(*sample.CHECKS, unmade))))
     path = tmp_path / "page.html"
@@ -310,7 +310,7 @@ def test_what_was_not_checked_is_named_and_not_green(browser: Page, tmp_path: Pa
     assert not summary.endswith(browser.evaluate(green))
 
 
-def test_what_was_compiled_is_a_table_of_its_own() -> None:
+def test_compiled_programs_have_a_table_of_their_own() -> None:
     first, *others = sample.result().variants
     counted = first.model_copy(update={"numbers": Numbers(kernels_per_call=1200)})
     page = html.report("run", [html.MeasuredCase(sample.result(variants=(counted, *others)))])

@@ -7,7 +7,7 @@ from accelbench.report.terminal import axis_for, draw_interval
 speedups = st.floats(min_value=1e-3, max_value=1e3)
 
 
-def test_twice_as_fast_lies_as_far_from_one_as_half_as_fast() -> None:
+def test_2x_and_half_are_at_the_same_distance_from_1() -> None:
     both = [Bounds(0.5, 0.5, 0.5), Bounds(2.0, 2.0, 2.0)]
     on = axis_for(both, 21)
     assert on.column(0.5) + on.column(2.0) == 20
@@ -20,7 +20,7 @@ def test_a_wide_interval_is_drawn_from_end_to_end() -> None:
 
 
 @given(st.lists(st.tuples(speedups, speedups, speedups), min_size=1, max_size=5), st.integers(10, 40))
-def test_every_interval_fits_its_axis_and_shows_where_one_is(
+def test_every_interval_fits_its_axis_and_shows_the_position_of_1(
     triples: list[tuple[float, float, float]], width: int
 ) -> None:
     shown = [Bounds(*sorted(triple)) for triple in triples]

@@ -22,17 +22,17 @@ def test_blocks_become_seconds_a_unit_in_the_order_of_rounds() -> None:
     ]
 
 
-def test_a_launch_whose_round_was_never_judged_is_not_drawn() -> None:
+def test_a_launch_of_a_round_that_was_never_judged_is_not_drawn() -> None:
     assert launches.series_from_documents([document(parity=None)]) == {}
 
 
-def test_an_episode_comes_to_its_mean_as_its_verdict_does() -> None:
+def test_the_time_of_an_episode_is_its_mean_as_in_its_verdict() -> None:
     blocks = [{"units": 1, "seconds": seconds} for seconds in (1.0, 2.0, 6.0)]
     [found] = launches.series_from_documents([document(blocks=blocks, facts={"protocol": "episode"})])["jax/jit"]
     assert found.value == 3.0
 
 
-def test_what_is_no_launch_with_blocks_is_left_out() -> None:
+def test_launches_without_blocks_are_left_out() -> None:
     odd = [
         "",
         "{",
@@ -52,7 +52,7 @@ def test_a_result_gives_each_launchs_summary() -> None:
 
 
 @given(st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=500), st.integers(2, 100))
-def test_thinning_keeps_the_least_and_the_greatest(values: list[float], most: int) -> None:
+def test_thinning_keeps_the_minimum_and_the_maximum(values: list[float], most: int) -> None:
     kept = [values[index] for index in sample_indices(values, most)]
     assert {min(values), max(values)} <= set(kept)
     assert len(kept) <= most

@@ -17,7 +17,7 @@ def measured(use: str, steps: list[float]) -> VariantResult:
     return sample.variant(use, f"{geometric_mean(steps):.12f}").model_copy(update={"launches": launches})
 
 
-def test_a_curve_crosses_the_baseline_where_the_result_says() -> None:
+def test_a_curve_crosses_the_baseline_at_the_number_of_steps_of_the_result() -> None:
     before, after = [0.0112, 0.0118, 0.0115, 0.0109], [0.0057, 0.0061, 0.0058, 0.0055]
     found = answer([LaunchCost(0.041, geometric_mean(before))] * 4, [LaunchCost(0.78, geometric_mean(after))] * 4, 0.05)
     assert found is not None
@@ -34,13 +34,13 @@ def test_a_curve_crosses_the_baseline_where_the_result_says() -> None:
     assert curve.speedup(1) < 1 < curve.speedup(1e6) < 2.1
 
 
-def test_what_is_shown_is_the_results_answer_and_not_one_of_its_own() -> None:
+def test_the_curve_shows_the_answer_of_the_result() -> None:
     plot = payback.plot(sample.result(), "payback")
     assert plot is not None
     assert "jax/jit pays back after 1,240 products (1,180 to 1,310); jax/op-by-op pays back never" in plot.description
 
 
-def test_beside_an_invalid_comparison_and_where_first_calls_cost_the_same_there_is_no_curve() -> None:
+def test_invalid_comparisons_and_equal_first_calls_have_no_curve() -> None:
     assert payback.plot(sample.result(comparisons=(sample.invalid("jax/jit"),)), "payback") is None
     free = sample.PAYS_BACK["jax/jit"].model_copy(update={"extra_seconds": "0.0002"})
     comparison = sample.comparison("jax/jit", "faster", "2.041", "2.012", "2.071")

@@ -36,7 +36,7 @@ def page(*cases: Case) -> str:
     return html.report("run", [html.MeasuredCase(sample.result(case=each)) for each in cases])
 
 
-def test_every_workload_with_a_picture_is_drawn_here() -> None:
+def test_every_workload_with_a_picture_is_in_this_test() -> None:
     base = catalogue.find("matmul-chain").picture.__func__
     assert {name for name in catalogue.names() if type(catalogue.find(name)).picture is not base} == SMALL.keys()
 
@@ -55,7 +55,7 @@ def test_a_picture_is_in_the_report_with_its_panels_and_caption(workload: str) -
 
 
 @pytest.mark.parametrize("workload", TOO_LARGE)
-def test_what_takes_long_to_compute_is_not_drawn(workload: str) -> None:
+def test_a_picture_that_takes_long_to_compute_is_not_drawn(workload: str) -> None:
     assert picture.picture_of(case(workload, TOO_LARGE[workload])) is None
 
 
@@ -63,11 +63,11 @@ def test_a_workload_without_a_picture_has_no_heading_for_it() -> None:
     assert "What it computes" not in page(sample.case())
 
 
-def test_a_workload_that_is_not_installed_costs_no_report() -> None:
+def test_a_workload_that_is_not_installed_does_not_prevent_the_report() -> None:
     assert "What it computes" not in page(case("somebody-elses", {}))
 
 
-def test_a_picture_that_fails_is_named_and_costs_no_report() -> None:
+def test_a_picture_that_fails_is_named_and_does_not_prevent_the_report() -> None:
     text = page(case("heat-equation", {"size": 1}))
     assert "picture could not be computed: ValidationError" in text
     assert "Certificate" in text

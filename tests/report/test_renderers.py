@@ -34,26 +34,26 @@ def test_the_terminal(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 104, 140])
-def test_nothing_is_wider_than_the_terminal_and_no_text_is_cut(width: int) -> None:
+def test_nothing_is_wider_than_the_terminal_and_no_text_is_truncated(width: int) -> None:
     for result in SCENARIOS.values():
         text = printed(terminal.report(result, expected(result)), width)
         assert max(map(len, text.splitlines())) <= width
         assert "…" not in text
 
 
-def test_every_table_in_markdown_is_whole() -> None:
+def test_every_markdown_table_is_complete() -> None:
     text = markdown.report("every kind", [(result, expected(result)) for result in SCENARIOS.values()])
     tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
     assert len(tables) > len(SCENARIOS)
     assert all(len({len(re.findall(r"(?<!\\)\|", line)) for line in table}) == 1 for table in tables)
 
 
-def test_a_case_that_was_observed_has_no_time_and_no_verdict() -> None:
+def test_an_observed_case_has_no_time_and_no_verdict() -> None:
     text = printed(terminal.report(SCENARIOS["observing"]), 140)
     assert not [word for word in ("speedup", "verdict", "baseline", "confidence", "target met") if word in text]
 
 
-def test_a_run_without_a_result_says_so() -> None:
+def test_a_run_without_a_result_is_reported_as_such() -> None:
     assert markdown.report("run", []) == "# run\n\nNo case has a result.\n"
     assert machine.describe({}) == ""
 

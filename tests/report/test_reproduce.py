@@ -73,9 +73,7 @@ def test_the_command_of_a_result_asks_for_the_versions_of_its_environments() -> 
         ({}, None),
     ],
 )
-def test_processors_that_were_asked_for_are_asked_for_again(
-    fingerprint: dict[str, str], processors: int | None
-) -> None:
+def test_the_command_repeats_the_requested_processors(fingerprint: dict[str, str], processors: int | None) -> None:
     result = sample.result().model_copy(update={"fingerprint": fingerprint})
     assert reproduce.processors_option(result) == processors
     command = reproduce.command(reproduce.manifest_of_case(result.case), reproduce.processors_option(result))

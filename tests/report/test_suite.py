@@ -12,7 +12,7 @@ from report import suite_sample
 from report.suite_sample import EQUIVALENT, FASTER, INVALID, SLOWER, suite, suite_run
 
 
-def test_the_mean_is_of_all_cases_and_has_its_range() -> None:
+def test_the_mean_covers_all_cases_and_has_a_range() -> None:
     [summary] = suite_sample.decided().summaries
     assert summary.mean
     # 0.5, 4, 1.2 and 1: the product is 2.4.
@@ -31,7 +31,7 @@ def test_the_mean_is_of_all_cases_and_has_its_range() -> None:
     ],
     ids=["missing", "invalid", "noisy"],
 )
-def test_one_case_without_a_valid_speedup_leaves_no_mean_and_is_named(spoiler: view.SuiteRun, reason: str) -> None:
+def test_a_case_without_a_valid_speedup_prevents_the_mean_and_is_named(spoiler: view.SuiteRun, reason: str) -> None:
     spoiled = Suite("demo", "", (*suite_sample.decided().runs, spoiler))
     [summary] = spoiled.summaries[:1]
     assert summary.mean is None
@@ -48,14 +48,14 @@ def test_a_pair_that_some_cases_do_not_compare_has_no_mean() -> None:
     assert not by_pair["jax/op-by-op"].is_in_every_case
 
 
-def test_a_case_in_which_nothing_is_timed_is_shown_and_keeps_the_mean() -> None:
+def test_a_case_without_times_is_shown_and_does_not_prevent_the_mean() -> None:
     observed = suite_run("observed", suite_sample.sample.observing())
     with_observed = Suite("demo", "", (*suite_sample.decided().runs, observed))
     assert with_observed.summaries[0].mean == suite_sample.decided().summaries[0].mean
     assert [row.label for row in with_observed.other_rows] == ["observed"]
 
 
-def test_a_variant_that_was_measured_alone_is_listed_with_a_sentence() -> None:
+def test_a_variant_measured_alone_is_listed_with_a_sentence() -> None:
     uses = suite_sample.sample.USES[:1]
     case, variant = suite_sample.sample.case(uses), suite_sample.sample.variant(uses[0], "0.001")
     alone = suite_sample.sample.result(case=case, variants=(variant,), comparisons=())
@@ -109,9 +109,7 @@ def test_the_cases_of_a_sweep_are_rows_of_their_own() -> None:
         (None, "none open"),
     ],
 )
-def test_only_a_verdict_has_a_colour_and_an_undecided_one_is_hatched(
-    result: view.Result | None, css_class: str
-) -> None:
+def test_only_verdicts_are_coloured_and_undecided_ones_hatched(result: view.Result | None, css_class: str) -> None:
     cell = suite(suite_run("one", result)).cells[0]
     assert html.show_cell(cell).css_class == css_class
 
@@ -123,7 +121,7 @@ def test_the_colour_is_centred_on_1_and_the_same_for_a_speedup_and_its_inverse()
     assert html.colour_share(1.5) < html.colour_share(3) < html.colour_share(8) == html.colour_share(1000)
 
 
-def test_the_page_names_the_reason_where_there_is_no_verdict() -> None:
+def test_the_page_gives_the_reason_of_a_missing_verdict() -> None:
     page = html.report(suite_sample.mixed())
     cell = re.search(r'<li class="cell none">.*?invalid: shared-device.*?</li>', page)
     assert cell
@@ -158,7 +156,7 @@ def test_a_suite_without_any_result_has_a_page() -> None:
     assert "2 not measured" in markdown.report(empty)
 
 
-def test_json_has_the_numbers_or_says_why_there_are_none() -> None:
+def test_json_has_the_numbers_or_the_reason_that_there_are_none() -> None:
     [summary] = json.loads(as_json.report(suite_sample.decided()))["summaries"]
     assert summary["geometricMeanOfTheseCases"] == "1.24467"
     document = json.loads(as_json.report(suite_sample.mixed()))

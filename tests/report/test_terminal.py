@@ -15,13 +15,13 @@ def printed(renderable: RenderableType, width: int, *, colour: bool = False) -> 
     return out.getvalue()
 
 
-def test_colours_only_where_there_is_a_terminal() -> None:
+def test_colours_are_used_only_on_a_terminal() -> None:
     assert "\x1b[" in printed(terminal.report(sample.result()), 80, colour=True)
     assert "\x1b" not in printed(terminal.report(sample.result()), 80)
 
 
 @pytest.mark.parametrize("width", [40, 60])
-def test_a_narrow_terminal_splits_no_word_and_hides_no_number(width: int) -> None:
+def test_a_narrow_terminal_breaks_no_word_and_hides_no_number(width: int) -> None:
     text = printed(terminal.report(sample.result()), width)
     assert all(len(line) <= width for line in text.splitlines())
     wide = printed(terminal.report(sample.result()), 120)
@@ -38,7 +38,7 @@ def test_a_narrow_terminal_splits_no_word_and_hides_no_number(width: int) -> Non
     assert shown - heads <= set(text.split())
 
 
-def test_the_mark_is_green_only_where_every_check_was_made_and_passed() -> None:
+def test_the_mark_is_green_only_if_every_check_was_made_and_passed() -> None:
     open_ = Check(name="work-present", outcome="untested", reading="nobody counted", variant="jax/jit")
     text = printed(terminal.report(sample.result(certificate=Certificate(checks=(*sample.CHECKS, open_)))), 80)
     assert "? 6 of 7 checks passed, 1 untested (work-present for jax/jit)" in text

@@ -12,7 +12,7 @@ def rows(*results: Result) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(tidy.report(results))))
 
 
-def test_parameters_of_several_workloads_stand_side_by_side() -> None:
+def test_parameters_of_several_workloads_are_side_by_side() -> None:
     first = sample.result()
     case = first.case.model_copy(update={"parameters": {"rows": 7}, "name": "other"})
     second = first.model_copy(update={"case": case})

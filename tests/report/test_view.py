@@ -16,7 +16,7 @@ from accelbench.verdict.redaction import redact_invalid
 from report import sample
 
 
-def test_the_baseline_comes_first_and_the_others_keep_the_manifests_order() -> None:
+def test_the_baseline_is_first_and_the_others_follow_in_the_manifests_order() -> None:
     shuffled = sample.result(variants=tuple(reversed(sample.result().variants)))
     assert [row.name for row in view.variant_rows(shuffled)] == ["pytorch/eager", "jax/op-by-op", "jax/jit"]
 
@@ -35,7 +35,7 @@ def test_an_invalid_comparison_shows_the_checks_and_no_speedup() -> None:
 @pytest.mark.parametrize(
     ("rounds", "said"), [(0, "no complete round"), (1, "too few rounds"), (2, "rounds differ too much")]
 )
-def test_a_comparison_without_an_interval_says_why_where_its_verdict_would_be(rounds: int, said: str) -> None:
+def test_a_comparison_without_an_interval_has_the_reason_in_place_of_the_verdict(rounds: int, said: str) -> None:
     unsettled = Comparison(variant="jax/jit", baseline="pytorch/eager", rounds=rounds, confidence="0.95", sentence="")
     result = sample.result(comparisons=(unsettled,))
     assert next(row.verdict for row in view.variant_rows(result) if row.name == "jax/jit") == said
@@ -50,7 +50,7 @@ def test_nothing_is_compared_with_a_baseline_that_failed() -> None:
 
 
 @pytest.mark.parametrize(("platform", "said"), [("cuda", True), ("cpu", False)])
-def test_default_precision_is_said_to_be_unequal_arithmetic_where_it_is(platform: str, said: bool) -> None:
+def test_default_precision_is_marked_as_unequal_arithmetic_if_it_is(platform: str, said: bool) -> None:
     case = sample.case()
     case = case.model_copy(
         update={
@@ -63,7 +63,7 @@ def test_default_precision_is_said_to_be_unequal_arithmetic_where_it_is(platform
     assert ("held to tf32" in sentences[-1]) == said
 
 
-def test_a_phase_of_microseconds_is_not_given_digits() -> None:
+def test_a_phase_of_microseconds_has_no_digits() -> None:
     eager = sample.variant("pytorch/eager", "0.001").model_copy(
         update={"phases": (PhaseTime(phase="compile", median_seconds="0.000002", min_seconds="0", max_seconds="1"),)}
     )
@@ -91,7 +91,7 @@ def autocorrelated(outcome: str, rounds: int, *uses: str) -> Result:
         (20, "6 of 8 checks passed, 2 untested (autocorrelated for 2 variants)"),
     ],
 )
-def test_a_check_that_needs_more_rounds_is_no_problem_and_says_how_many(rounds: int, said: str) -> None:
+def test_a_check_that_needs_more_rounds_is_no_problem_and_gives_their_number(rounds: int, said: str) -> None:
     result = autocorrelated("untested", rounds, "jax/jit", "jax/op-by-op")
     assert certificate.summary(result) == said
     out = io.StringIO()
@@ -99,7 +99,7 @@ def test_a_check_that_needs_more_rounds_is_no_problem_and_says_how_many(rounds: 
     assert f"{'✓' if rounds < 20 else '?'} {said}" in out.getvalue()
 
 
-def test_what_is_odd_of_the_baseline_is_said_once_however_many_are_compared_with_it() -> None:
+def test_a_note_on_the_baseline_is_given_once_for_all_comparisons() -> None:
     odd = "2 of 20 launches of pytorch/eager were slow, by a factor of 1.5 or more: the interval may be too narrow."
     comparisons = tuple(
         each.model_copy(update={"sentence": f"{each.sentence} {odd} The first call of {each.variant} takes 1 s less."})
@@ -111,7 +111,7 @@ def test_what_is_odd_of_the_baseline_is_said_once_however_many_are_compared_with
     assert text.startswith("jax/jit is faster: 2.041x (2.012 to 2.071). 2 of 20")
 
 
-def test_the_first_sentence_is_about_the_variant_that_is_surely_the_fastest() -> None:
+def test_the_first_sentence_names_the_variant_that_is_certainly_the_fastest() -> None:
     result = sample.result(
         comparisons=(
             sample.comparison("jax/op-by-op", "inconclusive", "5", "0.1", "30"),
@@ -122,14 +122,14 @@ def test_the_first_sentence_is_about_the_variant_that_is_surely_the_fastest() ->
     assert result.headline.startswith("jax/jit faster 2.04x")
 
 
-def test_a_rejected_baseline_says_so_where_its_time_would_be() -> None:
+def test_a_rejected_baseline_is_marked_in_place_of_its_time() -> None:
     off = Check(name="parity", outcome="failed", reading="off", variant="pytorch/eager")
     result = redact_invalid(sample.result(comparisons=(), certificate=Certificate(checks=(*sample.CHECKS, off))))
     row = view.variant_rows(result)[0]
     assert (row.seconds, row.verdict) == ("", "baseline, invalid: parity")
 
 
-def test_where_noise_is_accepted_its_checks_take_no_time_away_and_others_do() -> None:
+def test_accepted_noise_hides_no_time_and_other_failed_checks_do() -> None:
     loud = Check(name="shared-device", outcome="failed", reading="52 %", variant="jax/jit")
     wrong = Check(name="parity", outcome="failed", reading="off", variant="jax/op-by-op")
     noisy = sample.result(
