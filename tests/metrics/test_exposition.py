@@ -40,7 +40,7 @@ def text(served: Exposition, shown: Snapshot) -> bytes:
     return b"".join(served.write(shown).texts())
 
 
-def test_what_has_changed_is_in_the_next_scrape() -> None:
+def test_changes_are_in_the_next_scrape() -> None:
     shown, served = snapshot(("team-a", faster())), Exposition()
     first, later = text(served, shown), text(served, replace(shown, omitted=7))
     assert (b"accelbench_series_omitted 2.0" in first, b"accelbench_series_omitted 7.0" in later) == (True, True)
@@ -49,14 +49,14 @@ def test_what_has_changed_is_in_the_next_scrape() -> None:
     assert b"accelbench_speedup_ratio{" not in text(served, replace(others, leading=False))
 
 
-def test_a_scraper_that_asks_for_ever_other_formats_fills_no_memory() -> None:
+def test_a_scraper_that_requests_many_formats_does_not_fill_memory() -> None:
     shown, served = snapshot(("team-a", faster())), Exposition()
     for version in range(100):
         served.write(shown, f"application/openmetrics-text;version=1.0.{version}")
     assert len(served._results) == 1
 
 
-def test_who_leads_next_has_the_text_of_results_ready() -> None:
+def test_a_follower_has_the_text_of_results_ready() -> None:
     shown, served = snapshot(("team-a", faster())), Exposition()
     following = served.write(replace(shown, leading=False)).results
     ready = [*served._results["text/plain"]._cache[1].values()]
@@ -64,7 +64,7 @@ def test_who_leads_next_has_the_text_of_results_ready() -> None:
     assert (following.blocks, [*map(id, leading.blocks)]) == ((), [*map(id, ready)])
 
 
-def test_openmetrics_is_one_whole_document() -> None:
+def test_openmetrics_is_one_complete_document() -> None:
     telemetry = Telemetry()
     telemetry.queue.observe(3)
     scrape = Exposition(telemetry).write(snapshot(("team-a", faster())), OPENMETRICS)
@@ -75,7 +75,7 @@ def test_openmetrics_is_one_whole_document() -> None:
     assert families["accelbench_step_seconds"].samples
 
 
-def test_a_scrape_is_compressed_where_that_is_understood() -> None:
+def test_a_scrape_is_compressed_if_the_client_accepts_it() -> None:
     shown, port = snapshot(("team-a", faster())), free_port()
     with served_metrics(lambda: shown, port):
         request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept-Encoding": "gzip"})
@@ -142,7 +142,7 @@ async def test_a_scraper_that_leaves_in_the_middle_leaves_no_traceback(caplog: p
     assert [record for record in caplog.records if record.name == "aiohttp.server"] == []
 
 
-async def test_whoever_scrapes_is_shown_a_certificate_and_has_to_show_one(tmp_path: Path) -> None:
+async def test_server_and_scraper_both_present_a_certificate(tmp_path: Path) -> None:
     ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
     server, client, stranger = ours.issue("server"), ours.issue("prometheus"), theirs.issue("prometheus")
     tls, port = Tls(server.certificate, server.key, ours.certificate), free_port()
@@ -177,7 +177,7 @@ async def test_a_certificate_that_is_replaced_is_used_from_then_on(tmp_path: Pat
 
 
 @pytest.mark.cluster
-async def test_the_api_server_says_who_may_scrape(cluster: Cluster) -> None:
+async def test_the_api_server_decides_who_may_scrape(cluster: Cluster) -> None:
     names = {name: f"{name}-{cluster.namespace}" for name in ("operator", "scraper")}
     cluster.apply(
         *(

@@ -68,7 +68,7 @@ def test_a_verdict_is_exported_with_its_speedup_and_interval() -> None:
     assert value(shown, "accelbench_verdict", **ON_JAX, verdict="slower") is None
 
 
-def test_break_even_is_exported_with_its_answer_and_the_margin_beside_the_interval() -> None:
+def test_break_even_is_exported_with_its_answer_margin_and_interval() -> None:
     shown = snapshot(("team-a", faster()))
     assert value(shown, "accelbench_pays_back_steps", **ON_JAX, answer="after") == 120
     of_the_case = {name: ON_JAX[name] for name in ON_JAX if name not in {"variant", "framework"}}
@@ -127,7 +127,7 @@ def test_a_variant_that_ran_out_of_memory_is_named_with_the_reason_and_the_other
     assert value(shown, "accelbench_verdict", **gone, verdict="failed") == 1
 
 
-def test_a_comparison_without_its_variant_does_not_spoil_the_scrape() -> None:
+def test_a_comparison_without_its_variant_does_not_break_the_scrape() -> None:
     odd = faster(series="by-hand")
     odd = odd.model_copy(update={"variants": odd.variants[:1]})
     shown = snapshot(("team-a", odd), ("team-a", faster()))
@@ -141,7 +141,7 @@ def test_only_the_info_metric_holds_what_changes_with_every_run() -> None:
     assert holding == {"accelbench_run_info"}
 
 
-def test_a_series_goes_on_when_the_next_run_of_it_has_another_name() -> None:
+def test_a_series_continues_if_its_next_run_has_another_name() -> None:
     before = exposition(snapshot(("team-a", faster(run="nightly-1"))))
     after = exposition(snapshot(("team-a", faster(run="nightly-2"))))
     series = re.compile(r"^accelbench_(?!run_info)\w+{.*}", re.MULTILINE)
@@ -155,7 +155,7 @@ def test_a_replica_that_does_not_lead_exports_its_health_and_no_result() -> None
     assert value(shown, "accelbench_step_seconds", **ON_JAX) is None
 
 
-def test_the_operators_health_is_what_the_snapshot_says() -> None:
+def test_the_metrics_of_the_operators_health_match_the_snapshot() -> None:
     shown = snapshot()
     assert value(shown, "accelbench_runs", namespace="team-b", phase="Queued") == 4
     assert value(shown, "accelbench_operator_objects", kind="Job") == 3
@@ -173,7 +173,7 @@ def test_every_metric_of_the_tables_is_in_the_exposition_with_its_help(metric: M
     assert metric.help.endswith(".")
 
 
-def test_what_was_compiled_is_exported_under_its_target_and_without_a_time() -> None:
+def test_compiled_programs_are_exported_under_their_target_and_without_a_time() -> None:
     shown = snapshot(("team-a", compiled()))
     labels = ON_JAX | {"series": "chain", "case": "target-h100x8", "accelerator": "h100x8"}
     assert value(shown, "accelbench_target_fits", **labels) == 1
@@ -185,7 +185,7 @@ def test_what_was_compiled_is_exported_under_its_target_and_without_a_time() -> 
     assert not re.search(r"^accelbench_(step|speedup)\w*{", exposition(shown), re.MULTILINE)
 
 
-def test_a_variant_that_cannot_be_compiled_has_a_reason_and_has_not_failed() -> None:
+def test_a_variant_that_cannot_be_compiled_has_a_reason_and_does_not_count_as_failed() -> None:
     shown = snapshot(("team-a", compiled()))
     labels = {"series": "chain", "case": "target-h100x8", "accelerator": "h100x8"}
     eager = ON_JAX | labels | {"variant": "pytorch/eager", "framework": "pytorch"}
@@ -194,7 +194,7 @@ def test_a_variant_that_cannot_be_compiled_has_a_reason_and_has_not_failed() -> 
     assert value(shown, "accelbench_variant_failed", **ON_JAX | labels, reason="") == 0
 
 
-def test_promtool_finds_nothing_to_complain_about() -> None:
+def test_promtool_accepts_the_exposition() -> None:
     text = exposition(
         snapshot(("team-a", faster()), ("team-b", invalid()), ("team-b", failed()), ("team-a", compiled()))
     )
@@ -204,7 +204,7 @@ def test_promtool_finds_nothing_to_complain_about() -> None:
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
-def test_what_is_served_is_pulled_anew_at_each_scrape_until_it_is_stopped() -> None:
+def test_metrics_are_collected_at_each_scrape_until_the_server_stops() -> None:
     shown = [snapshot(), snapshot(("team-a", faster()))]
     port = free_port()
     with served_metrics(lambda: shown.pop(0), port):

@@ -40,7 +40,7 @@ def text(written: ResultsText, results: tuple[Summary, ...]) -> bytes:
         st.dictionaries(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), st.integers(0, 2), max_size=8), max_size=4
     )
 )
-def test_it_is_what_it_would_be_had_nothing_been_kept(accept: str, scrapes: list[dict[tuple[str, int], int]]) -> None:
+def test_the_cached_text_equals_a_newly_written_one(accept: str, scrapes: list[dict[tuple[str, int], int]]) -> None:
     encode, _ = choose_encoder(accept)
     kept = ResultsText(encode)
     for scrape in scrapes:
@@ -48,7 +48,7 @@ def test_it_is_what_it_would_be_had_nothing_been_kept(accept: str, scrapes: list
         assert text(kept, results) == text(ResultsText(encode), results)
 
 
-def test_each_result_is_told_of_once_and_every_metric_has_one_head() -> None:
+def test_each_result_is_exported_once_and_every_metric_has_one_header() -> None:
     encode, _ = choose_encoder(FORMATS[1])
     results = shown(*(("a", number, 0) for number in range(100)))
     families = list(text_string_to_metric_families(text(ResultsText(encode), results).decode() + "# EOF\n"))
@@ -58,7 +58,7 @@ def test_each_result_is_told_of_once_and_every_metric_has_one_head() -> None:
     assert sorted(sample.labels["series"] for sample in valid.samples) == sorted(f"series-{n}" for n in range(100))
 
 
-def test_another_result_has_few_others_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_result_rewrites_only_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
 
     def counted(results: tuple[Summary, ...]) -> object:

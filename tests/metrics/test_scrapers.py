@@ -53,7 +53,7 @@ class Clients:
         return [await self.scrape(f"{kind}-{self.now}-{address}-{number}", address) for number in range(count)]
 
 
-async def test_a_stranger_who_sends_ever_other_tokens_is_answered_429_and_the_api_server_is_left_alone() -> None:
+async def test_many_different_tokens_from_one_address_are_answered_429_without_reviews() -> None:
     for kind, refused in (("unknown", 401), ("poor", 403)):
         clients = Clients()
         answers = await clients.flood(1000, kind=kind)
@@ -65,14 +65,14 @@ async def test_a_stranger_who_sends_ever_other_tokens_is_answered_429_and_the_ap
         assert await clients.scrape("unknown", STRANGER) == 401
 
 
-async def test_strangers_at_many_addresses_cause_no_more_reviews_than_the_limit_of_all() -> None:
+async def test_unknown_tokens_from_many_addresses_cause_no_more_reviews_than_the_global_limit() -> None:
     clients = Clients()
     for host in range(1000):
         await clients.flood(5, f"10.1.{host // 256}.{host % 256}")
     assert clients.server.token_reviews == MAXIMUM_REVIEWS
 
 
-async def test_a_scraper_goes_on_while_strangers_send_tokens() -> None:
+async def test_a_scraper_is_served_while_others_send_unknown_tokens() -> None:
     clients = Clients()
     assert await clients.scrape("good") == 200
     for _ in range(10):
@@ -82,13 +82,13 @@ async def test_a_scraper_goes_on_while_strangers_send_tokens() -> None:
         assert await clients.scrape("good") == 200
 
 
-async def test_a_scraper_whose_token_was_renewed_is_let_in_while_a_stranger_sends_tokens() -> None:
+async def test_a_scraper_with_a_renewed_token_is_served_while_others_send_unknown_tokens() -> None:
     clients = Clients()
     await clients.flood(1000)
     assert await clients.scrape("good-renewed") == 200
 
 
-async def test_a_permission_is_reviewed_once_a_minute_and_ends_when_the_api_server_says_so() -> None:
+async def test_a_permission_is_reviewed_once_a_minute_and_ends_when_the_api_server_revokes_it() -> None:
     clients = Clients()
     assert [await clients.scrape("good") for _ in range(100)] == [200] * 100
     assert clients.server.token_reviews == 1
@@ -97,7 +97,7 @@ async def test_a_permission_is_reviewed_once_a_minute_and_ends_when_the_api_serv
     assert clients.server.token_reviews == 2
 
 
-async def test_an_api_server_that_does_not_answer_permits_nobody_new() -> None:
+async def test_no_new_scraper_is_admitted_while_the_api_server_does_not_answer() -> None:
     clients = Clients()
     assert await clients.scrape("good") == 200
     clients.server.works = False
@@ -109,7 +109,7 @@ async def test_an_api_server_that_does_not_answer_permits_nobody_new() -> None:
     assert await clients.scrape("good") == 200
 
 
-async def test_more_scrapers_than_the_cache_holds_are_all_let_in() -> None:
+async def test_more_scrapers_than_the_cache_holds_are_all_served() -> None:
     clients = Clients()
     for number in range(2 * MAXIMUM_CACHED):
         assert await clients.scrape(f"good-{number}", f"10.2.0.{number}") == 200
