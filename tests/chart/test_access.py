@@ -50,11 +50,11 @@ def policies(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {each["metadata"]["namespace"]: each["spec"] for each in found}
 
 
-def test_no_network_policy_is_there_unless_it_is_asked_for() -> None:
+def test_no_network_policy_exists_unless_it_is_requested() -> None:
     assert policies({}) == {}
 
 
-def test_the_operator_is_asked_for_health_and_metrics_and_asks_for_names_and_the_api_server() -> None:
+def test_the_network_policy_allows_probes_scrapes_dns_and_the_api_server() -> None:
     spec = policies(POLICIES)["system"]
     deployment = only(render(POLICIES), "Deployment")["spec"]["template"]
     assert spec["podSelector"]["matchLabels"].items() <= deployment["metadata"]["labels"].items()
@@ -64,7 +64,7 @@ def test_the_operator_is_asked_for_health_and_metrics_and_asks_for_names_and_the
     assert {port["port"] for rule in spec["egress"] for port in rule["ports"]} == {53, 443, 6443}
 
 
-def test_scrapes_and_the_api_server_can_be_held_to_where_they_are() -> None:
+def test_scrapes_and_the_api_server_can_be_limited_to_their_addresses() -> None:
     monitoring = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
     server = {"ipBlock": {"cidr": "10.0.0.1/32"}}
     values = {"enabled": True, "metricsFrom": [monitoring], "apiServer": {"ports": [6443], "to": [server]}}
@@ -73,7 +73,7 @@ def test_scrapes_and_the_api_server_can_be_held_to_where_they_are() -> None:
     assert spec["egress"][1] == {"ports": [{"port": 6443, "protocol": "TCP"}], "to": [server]}
 
 
-def test_pods_of_runs_have_no_network_in_the_namespaces_that_the_operator_is_held_to() -> None:
+def test_pods_of_runs_have_no_network_in_the_namespaces_of_the_operator() -> None:
     found = policies(POLICIES | {"namespaces": ["team-a", "team-b"]})
     assert found.keys() == {"system", "team-a", "team-b"}
     nothing = {"podSelector": RUNNERS, "policyTypes": ["Ingress", "Egress"]}
@@ -88,7 +88,7 @@ def test_the_policy_of_the_documents_is_the_charts() -> None:
     assert written["spec"] == spec
 
 
-def test_the_policys_selector_takes_the_pods_of_cases_and_no_others() -> None:
+def test_the_policy_selects_the_pods_of_cases_and_no_others() -> None:
     plan = make_plan()
     marks = build_job(plan.run, plan.cases[0], 1, plan.runner)["spec"]["template"]["metadata"]["labels"]
     assert RUNNERS["matchLabels"].items() <= marks.items()
@@ -116,7 +116,7 @@ def test_the_api_server_limits_the_operators_account_and_no_other() -> None:
     assert not [each for each in off if each["kind"].startswith("ValidatingAdmissionPolicy")]
 
 
-def test_users_get_roles_that_are_part_of_kubernetes_own_on_request_alone() -> None:
+def test_the_roles_of_users_are_aggregated_to_those_of_kubernetes_only_on_request() -> None:
     def marks(values: dict[str, Any]) -> dict[str, set[str]]:
         roles = {each["metadata"]["name"]: each["metadata"] for each in render(values) if each["kind"] == "ClusterRole"}
         users = ("accelbench-edit", "accelbench-view")
@@ -130,18 +130,18 @@ def test_users_get_roles_that_are_part_of_kubernetes_own_on_request_alone() -> N
     }
 
 
-def test_without_roles_somebody_else_gives_them() -> None:
+def test_roles_can_be_left_out_if_others_grant_them() -> None:
     kinds = {each["kind"] for each in render(SWITCHES["no roles"])}
     assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
 
-def test_an_account_that_is_there_is_taken() -> None:
+def test_an_existing_account_is_used() -> None:
     manifests = render(SWITCHES["an account that is there"])
     assert "ServiceAccount" not in {each["kind"] for each in manifests}
     assert only(manifests, "ClusterRoleBinding")["subjects"][0]["name"] == "mine"
     assert operator(SWITCHES["an account that is there"])["pod"]["serviceAccountName"] == "mine"
 
 
-def test_no_pod_gets_the_operators_token_unasked() -> None:
+def test_no_pod_gets_the_operators_token_automatically() -> None:
     assert only(render(), "ServiceAccount")["automountServiceAccountToken"] is False
     assert operator()["pod"]["automountServiceAccountToken"] is True

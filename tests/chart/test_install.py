@@ -33,7 +33,7 @@ def installed(cluster: Cluster) -> Iterator[Cluster]:
         yield cluster
 
 
-def test_it_installs_the_definitions_with_the_operator(installed: Cluster) -> None:
+def test_the_chart_installs_the_definitions_with_the_operator(installed: Cluster) -> None:
     assert installed.get("benchmarkruns")["items"] == []
     assert installed.get("benchmarkresults")["items"] == []
     (deployment,) = installed.get("deployments")["items"]
@@ -74,7 +74,7 @@ def test_every_object_passes_the_api_servers_strict_validation(knowing: Cluster)
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", SWITCHES)
-def test_each_switch_passes_it_alone(knowing: Cluster, name: str) -> None:
+def test_each_switch_alone_passes_strict_validation(knowing: Cluster, name: str) -> None:
     assert refusal(knowing, SWITCHES[name]) == ""
 
 
@@ -96,7 +96,7 @@ def may(cluster: Cluster, verb: str, resource: str, part: str = "") -> bool:
     return cluster.kubectl(*asked, check=False).stdout.strip() == "yes"
 
 
-def test_whoever_is_bound_to_the_charts_role_may_run_benchmarks_there_and_write_no_result(installed: Cluster) -> None:
+def test_users_with_the_charts_role_may_run_benchmarks_and_write_no_result(installed: Cluster) -> None:
     assert not may(installed, "create", "benchmarkruns")
     role = f"--clusterrole={installed.namespace}-edit"
     installed.kubectl("create", "rolebinding", "engineer", role, "--user=engineer")
@@ -105,7 +105,7 @@ def test_whoever_is_bound_to_the_charts_role_may_run_benchmarks_there_and_write_
     assert not may(installed, "update", "benchmarkruns", "status")
 
 
-def test_on_request_whoever_may_edit_a_namespace_may_run_benchmarks_there(cluster: Cluster) -> None:
+def test_on_request_users_who_may_edit_a_namespace_may_run_benchmarks_there(cluster: Cluster) -> None:
     with release_in(cluster, rbac={"aggregate": True}):
         cluster.kubectl("create", "rolebinding", "engineer", "--clusterrole=edit", "--user=engineer")
         wait_until(lambda: may(cluster, "create", "benchmarkruns"), what="the role to be aggregated")
@@ -120,7 +120,7 @@ def notes(cluster: Cluster, **values: Any) -> str:
     return done.stdout.partition("NOTES:")[2]
 
 
-def test_the_notes_say_what_to_do_next(cluster: Cluster) -> None:
+def test_the_notes_explain_the_next_steps(cluster: Cluster) -> None:
     here = f"--namespace {cluster.namespace}"
     assert f"helm test {cluster.namespace} {here}" in notes(cluster)
     assert "do kind load image-archive $image; done" in notes(cluster)
@@ -130,9 +130,7 @@ def test_the_notes_say_what_to_do_next(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("namespaced", [False, True])
-def test_the_run_of_the_notes_arrives_whole_when_it_is_pasted_into_a_shell(
-    installed: Cluster, tmp_path: Path, namespaced: bool
-) -> None:
+def test_the_run_of_the_notes_can_be_pasted_into_a_shell(installed: Cluster, tmp_path: Path, namespaced: bool) -> None:
     there = "default" if namespaced else installed.namespace
     values = {"namespaces": [there], "className": "second"} if namespaced else {}
     [pasted] = re.findall(r"^ *kubectl apply .*?(?=^Metrics:)", notes(installed, **values), re.MULTILINE | re.DOTALL)

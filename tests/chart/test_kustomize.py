@@ -48,12 +48,12 @@ def without_helm(manifest: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def test_it_is_generated_from_the_chart() -> None:
+def test_the_kustomize_base_is_generated_from_the_chart() -> None:
     for path, text in files().items():
         assert path.read_text() == text, f"{path.name}: make generate"
 
 
-def test_it_has_the_charts_objects_and_no_others() -> None:
+def test_the_kustomize_base_has_the_charts_objects_and_no_others() -> None:
     found = kustomized(ROOT)
     del found["Namespace", "", NAMESPACE]
     of_the_chart = identified(render(None, f"--namespace={NAMESPACE}"))
@@ -62,7 +62,7 @@ def test_it_has_the_charts_objects_and_no_others() -> None:
         assert without_helm(found[name]) == without_helm(manifest), name
 
 
-def test_the_overlay_of_the_examples_changes_what_it_says(tmp_path: Path) -> None:
+def test_the_overlay_of_the_examples_makes_the_changes_that_it_describes(tmp_path: Path) -> None:
     found = kustomized(overlay(tmp_path))
     assert not [name for name in found if name[1] not in {"", "benchmarks"}]
     deployment = found["Deployment", "benchmarks", "accelbench"]["spec"]
@@ -81,7 +81,7 @@ def test_the_overlay_of_the_examples_changes_what_it_says(tmp_path: Path) -> Non
 
 
 @pytest.mark.cluster
-def test_a_real_api_server_takes_all_of_it(cluster: Cluster) -> None:
+def test_a_real_api_server_accepts_the_kustomize_base(cluster: Cluster) -> None:
     cluster.kubectl("create", "namespace", NAMESPACE)
     try:
         applied = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict")

@@ -58,7 +58,7 @@ def test_lint_finds_nothing_even_when_strict() -> None:
     assert "[WARNING]" not in done.stdout
 
 
-def test_lint_finds_what_is_wrong() -> None:
+def test_lint_finds_mistakes() -> None:
     done = helm("lint", "--strict", CHART, values={"metrics": {"port": "http"}})
     assert done.returncode != 0
     assert "[ERROR]" in done.stdout + done.stderr
@@ -94,7 +94,7 @@ def test_the_operator_runs_restricted_with_a_root_it_cannot_write_to() -> None:
     assert "hostNetwork" not in container["pod"]
 
 
-def test_the_operator_is_told_which_image_measures() -> None:
+def test_the_operator_gets_the_name_of_the_runners_image() -> None:
     assert environment()["ACCELBENCH_RUNNER_IMAGE"] == f"accelbench-runner:{accelbench.__version__}"
 
 
@@ -132,7 +132,7 @@ def test_the_operator_reads_every_variable_that_it_is_given(tmp_path: Path) -> N
     assert "nvidia-h100" in read.profiles.names
 
 
-def test_class_and_history_reach_the_operator_as_they_were_written() -> None:
+def test_class_and_history_reach_the_operator_unchanged() -> None:
     given = environment({"className": "staging", "results": {"perCase": 7, "total": 1000000, "maximumAgeDays": 30}})
     read = settings.read_settings(given | {"ACCELBENCH_PROFILES": "", "ACCELBENCH_POD_TEMPLATE": ""})
     assert read.class_name == "staging"
@@ -148,7 +148,7 @@ def test_replicas_are_drained_one_after_the_other_and_replaced_before_they_go() 
     assert operator({})["readinessProbe"]["httpGet"]["path"] == "/readyz"
 
 
-def test_replicas_on_their_nodes_network_make_room_for_the_next() -> None:
+def test_replicas_on_the_host_network_end_before_their_replacement_starts() -> None:
     strategy = only(render({"hostNetwork": True}), "Deployment")["spec"]["strategy"]
     assert strategy["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
 
@@ -157,7 +157,7 @@ def test_a_single_replica_can_be_drained() -> None:
     assert not [each for each in render() if each["kind"] == "PodDisruptionBudget"]
 
 
-def test_probes_and_ports_meet() -> None:
+def test_probes_use_the_ports_of_the_operator() -> None:
     container = operator({"metrics": {"port": 9191}, "health": {"port": 8181}})
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {"metrics": 9191, "health": 8181}
@@ -172,7 +172,7 @@ def test_the_metrics_service_finds_the_operators_pod_and_its_port() -> None:
     assert [port["targetPort"] for port in service["ports"]] == ["metrics"]
 
 
-def test_a_service_monitor_is_there_on_request_and_leaves_our_labels_alone() -> None:
+def test_a_service_monitor_exists_on_request_and_keeps_our_labels() -> None:
     assert not [manifest for manifest in render() if manifest["kind"] == "ServiceMonitor"]
     values = {"metrics": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}}}
     manifests = render(values)
@@ -185,7 +185,7 @@ def test_a_service_monitor_is_there_on_request_and_leaves_our_labels_alone() -> 
     )
 
 
-def test_every_dashboard_arrives_byte_for_byte_where_grafanas_sidecar_looks() -> None:
+def test_every_dashboard_is_unchanged_in_a_config_map_for_grafanas_sidecar() -> None:
     found = [each for each in render() if each["metadata"]["labels"].get("grafana_dashboard") == "1"]
     data = {name: text for each in found for name, text in each["data"].items()}
     assert data == {f"accelbench-{path.name}": path.read_text() for path in DASHBOARDS}
@@ -224,12 +224,12 @@ def test_the_definitions_are_those_of_the_release_and_are_kept() -> None:
     assert not [each for each in going if "annotations" in each["metadata"]]
 
 
-def test_who_may_write_in_namespaces_alone_can_install_it() -> None:
+def test_a_user_with_rights_in_namespaces_alone_can_install_the_chart() -> None:
     manifests = render(SWITCHES["nothing of the cluster's"])
     assert not [each["kind"] for each in manifests if "namespace" not in each["metadata"]]
 
 
-def test_a_monitor_of_pods_or_of_services_scrapes_alike_and_leaves_our_labels_alone() -> None:
+def test_monitors_of_pods_and_services_scrape_alike_and_keep_our_labels() -> None:
     service = only(render(SWITCHES["a ServiceMonitor"]), "ServiceMonitor")
     pod = only(render(SWITCHES["a PodMonitor"]), "PodMonitor")
     (scraped,) = service["spec"]["endpoints"]
@@ -241,7 +241,7 @@ def test_a_monitor_of_pods_or_of_services_scrapes_alike_and_leaves_our_labels_al
     assert pod["spec"]["selector"]["matchLabels"].items() <= labels_of_pods.items()
 
 
-def test_metrics_go_over_tls_to_whoever_may_get_them() -> None:
+def test_metrics_are_served_over_tls_to_permitted_accounts() -> None:
     manifests = render(SWITCHES["metrics over TLS"])
     container = operator(SWITCHES["metrics over TLS"])
     told = environment(SWITCHES["metrics over TLS"])
@@ -262,14 +262,14 @@ def test_metrics_go_over_tls_to_whoever_may_get_them() -> None:
     assert scraping == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
 
 
-def test_rules_reach_prometheus_as_they_are_written() -> None:
+def test_rules_reach_prometheus_unchanged() -> None:
     manifests = render({"metrics": {"prometheusRule": {"enabled": True}}})
     for path in RULES_FILES:
         rule = named(manifests, "PrometheusRule", f"accelbench-{path.stem}")
         assert rule["spec"] == {"groups": yaml.safe_load(path.read_text())["groups"]}
 
 
-def test_prometheus_takes_the_rules() -> None:
+def test_prometheus_accepts_the_rules() -> None:
     done = subprocess.run(
         [binaries().promtool, "check", "rules", *RULES_FILES], capture_output=True, text=True, check=False
     )
@@ -281,7 +281,7 @@ def alerts_of(manifests: list[Any]) -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"] if "alert" in rule]
 
 
-def test_an_alert_can_be_left_out_and_each_be_labelled_for_its_route() -> None:
+def test_an_alert_can_be_left_out_or_labelled_for_its_route() -> None:
     left_out = {"enabled": True, "disabled": ["AccelbenchNobodyLeads"], "alertLabels": {"team": "ml"}}
     alerts = alerts_of(render({"metrics": {"prometheusRule": left_out}}))
     assert "AccelbenchNobodyLeads" not in [rule["alert"] for rule in alerts]
@@ -290,7 +290,7 @@ def test_an_alert_can_be_left_out_and_each_be_labelled_for_its_route() -> None:
     assert all(rule["labels"]["team"] == "ml" and rule["labels"]["severity"] for rule in kept)
 
 
-def test_an_alert_leads_to_its_runbook_where_that_is_served() -> None:
+def test_an_alert_links_to_its_runbook_at_the_configured_address() -> None:
     urls = {rule["alert"]: rule["annotations"]["runbook_url"] for rule in alerts_of(render(SWITCHES["rules"]))}
     assert urls
     assert urls == {name: f"https://docs.example.com/alerts#{name.lower()}" for name in urls}
@@ -298,7 +298,7 @@ def test_an_alert_leads_to_its_runbook_where_that_is_served() -> None:
     assert all("runbook_url" not in rule["annotations"] for rule in without)
 
 
-def test_a_registry_for_all_charts_goes_before_the_charts_own() -> None:
+def test_a_global_registry_overrides_the_charts_own() -> None:
     values = {
         "global": {"imageRegistry": "mirror.example.com", "imagePullSecrets": [{"name": "mirror"}]},
         "images": {"registry": "registry.example.com", "pullSecrets": [{"name": "own"}]},
@@ -309,7 +309,7 @@ def test_a_registry_for_all_charts_goes_before_the_charts_own() -> None:
     assert container["pod"]["imagePullSecrets"] == [{"name": "mirror"}, {"name": "own"}]
 
 
-def test_no_label_of_a_user_hides_what_selectors_look_for() -> None:
+def test_labels_of_users_do_not_override_selector_labels() -> None:
     mine = {"app.kubernetes.io/name": "mine", "team": "ml"}
     manifests = render({"commonLabels": mine, "podLabels": mine})
     pod = only(manifests, "Deployment")["spec"]["template"]["metadata"]["labels"]
@@ -333,7 +333,7 @@ def test_replicas_are_spread_over_nodes_unless_values_say_otherwise() -> None:
     assert "topologySpreadConstraints" not in operator({"topologySpreadConstraints": []})["pod"]
 
 
-def test_where_the_operator_runs_and_what_it_mounts_is_what_values_say() -> None:
+def test_placement_and_mounts_of_the_operator_follow_the_values() -> None:
     values = SWITCHES["placement"] | SWITCHES["environment and volumes"]
     container = operator(values)
     assert operator()["pod"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
@@ -346,7 +346,7 @@ def test_where_the_operator_runs_and_what_it_mounts_is_what_values_say() -> None
     assert container["resources"] == yaml.safe_load((CHART / "values.yaml").read_text())["resources"]
 
 
-def test_a_budget_can_be_said_in_each_way_and_be_left_out() -> None:
+def test_a_disruption_budget_can_be_set_in_each_way_or_left_out() -> None:
     def budget(values: dict[str, Any]) -> list[dict[str, Any]]:
         return [each["spec"] for each in render(values) if each["kind"] == "PodDisruptionBudget"]
 
@@ -357,7 +357,7 @@ def test_a_budget_can_be_said_in_each_way_and_be_left_out() -> None:
     assert budget(SWITCHES["no budget"]) == []
 
 
-def test_helm_test_asks_as_the_operator_does() -> None:
+def test_helm_test_runs_with_the_operators_settings() -> None:
     values = SWITCHES["environment and volumes"] | {"namespaces": ["team-a"]}
     (pod,) = (each for each in yaml.safe_load_all(template(json.dumps(values), SHOW_TEST)) if each)
     (container,) = pod["spec"]["containers"]
@@ -374,19 +374,19 @@ def profiles(values: dict[str, Any]) -> str:
     return str(found["data"]["profiles.yaml"])
 
 
-def test_profiles_reach_the_operator_as_they_were_written() -> None:
+def test_profiles_reach_the_operator_unchanged() -> None:
     assert parse_profiles(profiles({}), source="chart") == ()
     (read,) = parse_profiles(profiles({"profiles": {"nvidia-h100": H100}}), source="chart")
     assert read.name == "nvidia-h100"
     assert read.model_dump(by_alias=True, mode="json", exclude_unset=True) == H100 | {"name": "nvidia-h100"}
 
 
-def test_every_ready_profile_can_be_taken_up_in_the_values() -> None:
+def test_every_ready_profile_can_be_adapted_in_the_values() -> None:
     values = {"profiles": {name: {"preset": name} for name in load_presets()}}
     assert {profile.name: profile for profile in parse_profiles(profiles(values), source="chart")} == load_presets()
 
 
-def test_defaults_for_pods_reach_the_operator_as_they_were_written(tmp_path: Path) -> None:
+def test_defaults_for_pods_reach_the_operator_unchanged(tmp_path: Path) -> None:
     written = {"spec": {"priorityClassName": "benchmarks"}}
     (found,) = (each for each in render({"podTemplate": written}) if each["metadata"]["name"].endswith("-profiles"))
     file = tmp_path / "pod-template.yaml"
@@ -402,7 +402,7 @@ def test_the_command_line_finds_the_profiles_by_their_labels() -> None:
     assert {labels.PROFILES: "true", labels.CLASS: "mine"}.items() <= found["metadata"]["labels"].items()
 
 
-def test_the_operator_starts_anew_when_its_profiles_change() -> None:
+def test_the_operator_restarts_when_its_profiles_change() -> None:
     def checksum(values: dict[str, Any]) -> str:
         annotations = only(render(values), "Deployment")["spec"]["template"]["metadata"]["annotations"]
         return str(annotations["checksum/profiles"])
@@ -474,7 +474,7 @@ def test_a_node_without_services_is_reached_through_the_hosts_network() -> None:
         ({"dashboards": {"grafanaOperator": {"instanceSelector": {"dashboards": "grafana"}}}}, "instanceSelector"),
     ],
 )
-def test_a_value_that_means_nothing_is_refused_and_named(values: dict[str, Any], said: str) -> None:
+def test_an_unknown_value_is_refused_by_name(values: dict[str, Any], said: str) -> None:
     done = helm("template", "accelbench", CHART, values=values)
     assert done.returncode != 0
     assert said in done.stderr

@@ -114,7 +114,7 @@ BOTH = {"enabled": True}
         ),
     ],
 )
-def test_a_contradiction_is_named_with_what_to_do(values: dict[str, Any], names: str, does: str) -> None:
+def test_a_contradiction_is_named_with_the_remedy(values: dict[str, Any], names: str, does: str) -> None:
     said = refused(values)
     assert names in said
     assert does in said
@@ -137,7 +137,7 @@ def test_a_contradiction_is_named_with_what_to_do(values: dict[str, Any], names:
         ),
     ],
 )
-def test_helm_says_where_a_single_value_is_wrong_and_what_would_be_right(values: dict[str, Any], said: str) -> None:
+def test_helm_names_the_place_of_a_wrong_value_and_the_accepted_ones(values: dict[str, Any], said: str) -> None:
     assert said in refused(values)
 
 

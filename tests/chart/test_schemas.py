@@ -41,11 +41,11 @@ def test_each_switch_writes_fields_that_kubernetes_knows(name: str) -> None:
         ({"metrics": {"serviceMonitor": {"enabled": True, "relabelings": [{"source": ["a"]}]}}}, "source"),
     ],
 )
-def test_a_field_that_nobody_knows_is_found(values: dict[str, Any], said: str) -> None:
+def test_an_unknown_field_is_detected(values: dict[str, Any], said: str) -> None:
     assert said in judged(values, NEWEST)
 
 
-def test_the_chart_says_which_kubernetes_it_runs_on_and_each_of_them_is_tried() -> None:
+def test_every_kubernetes_version_that_the_chart_declares_is_tested() -> None:
     oldest = ".".join(next(iter(MINORS)).split(".")[:2])
     assert yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"] == f">={oldest}.0-0"
     assert kubernetes_version() == f"v{NEWEST}", "the tests' own cluster is of another minor"

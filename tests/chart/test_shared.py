@@ -47,7 +47,7 @@ def test_the_operator_is_limited_to_the_teams_by_roles_policies_and_networks() -
     assert {each["metadata"]["namespace"] for each in kinds(manifests, "NetworkPolicy")} == {"system", *TEAMS}
 
 
-def test_metrics_go_over_tls_to_those_who_may_get_them() -> None:
+def test_metrics_are_served_over_tls_to_permitted_accounts() -> None:
     manifests = render(VALUES)
     (pod,) = (each["spec"]["template"]["spec"] for each in kinds(manifests, "Deployment"))
     told = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
@@ -127,7 +127,7 @@ def test_a_team_may_run_benchmarks_and_others_may_not(team: Cluster) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-def test_a_namespace_has_as_many_runs_as_its_quota_says_and_a_deleted_one_makes_room(team: Cluster) -> None:
+def test_a_quota_limits_the_runs_of_a_namespace_and_a_deletion_makes_room(team: Cluster) -> None:
     # Until the cluster has counted what there is, it refuses everything that is counted.
     wait_until(lambda: not refusal(team, run(0)), what="the quota to be counted")
     assert [refusal(team, run(number)) for number in range(1, LIMIT)] == [""] * (LIMIT - 1)

@@ -124,7 +124,7 @@ def columns(cluster: Cluster) -> list[str]:
     return [each["name"] for each in version.get("additionalPrinterColumns", [{"name": "Age"}])]
 
 
-def test_the_chart_before_is_taken_over_with_all_its_runs_and_results(cluster: Cluster) -> None:
+def test_an_upgrade_from_the_previous_chart_keeps_all_runs_and_results(cluster: Cluster) -> None:
     assert not release(cluster, "install", PREVIOUS)
     fill(cluster)
     before = held(cluster)
@@ -156,9 +156,7 @@ def test_the_chart_before_is_taken_over_with_all_its_runs_and_results(cluster: C
     assert has_all_of(held(cluster), before)
 
 
-def test_an_upgrade_brings_the_definitions_of_its_release_and_a_rollback_those_before(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_an_upgrade_installs_new_definitions_and_a_rollback_the_previous_ones(cluster: Cluster, tmp_path: Path) -> None:
     assert not release(cluster, "install", older(tmp_path))
     fill(cluster)
     before = held(cluster)
@@ -173,7 +171,7 @@ def test_an_upgrade_brings_the_definitions_of_its_release_and_a_rollback_those_b
     assert held(cluster) == before
 
 
-def test_a_number_that_a_rollback_hides_is_back_after_the_next_upgrade(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_number_that_a_rollback_hides_is_visible_after_the_next_upgrade(cluster: Cluster, tmp_path: Path) -> None:
     """An API server leaves out what its definitions lack, and keeps it."""
 
     def recompilations() -> set[int | None]:
@@ -201,7 +199,7 @@ def test_a_second_release_leaves_the_definitions_to_the_first(cluster: Cluster) 
     assert held(cluster) == before
 
 
-def test_a_release_moves_to_another_namespace_by_taking_the_definitions_of_the_one_before(cluster: Cluster) -> None:
+def test_a_release_in_another_namespace_can_adopt_the_definitions_of_the_previous_one(cluster: Cluster) -> None:
     assert not release(cluster, "install", CHART)
     fill(cluster)
     before = held(cluster)
@@ -221,7 +219,7 @@ def test_a_release_moves_to_another_namespace_by_taking_the_definitions_of_the_o
     assert not release(moved, "upgrade", CHART)
 
 
-def test_definitions_that_are_not_kept_go_with_the_release(cluster: Cluster) -> None:
+def test_definitions_that_are_not_kept_are_deleted_with_the_release(cluster: Cluster) -> None:
     assert not release(cluster, "install", CHART, crds={"keep": False})
     assert len(definitions(cluster)) == len(crd.KINDS)
     assert not release(cluster, "uninstall")
