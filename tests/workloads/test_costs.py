@@ -120,7 +120,7 @@ def declared(asked: list[tuple[str, str, dict[str, Any]]]) -> list[float]:
     return [workload.cost(catalogue.parse_parameters(workload, given), 4).flops for workload, given in workloads]
 
 
-def test_every_workload_that_declares_a_cost_is_held_against_both() -> None:
+def test_every_declared_cost_is_compared_with_both_frameworks() -> None:
     timed = {
         name
         for name in catalogue.names()

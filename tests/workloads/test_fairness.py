@@ -58,14 +58,14 @@ print(json.dumps([first, counters["stats"]["unique_graphs"] - first, in_place]))
 """
 
 
-def test_a_training_step_in_jax_works_in_the_memory_of_the_state_that_it_is_given() -> None:
+def test_a_training_step_in_jax_reuses_the_memory_of_its_state() -> None:
     for (state, aliased), asked in zip(
         inside("jax", GIVEN_AWAY.replace("ASKED", repr(TRAINING))), TRAINING, strict=True
     ):
         assert aliased == state, asked
 
 
-def test_a_checkpoint_in_a_scan_computes_again_and_takes_less_memory() -> None:
+def test_a_checkpoint_in_a_scan_recomputes_and_takes_less_memory() -> None:
     found = inside("jax", PRODUCTS)
     (kept, kept_bytes), (again, again_bytes) = found["jax/jit-scanned"], found["jax/jit-checkpoint-scanned"]
     # In a scan every layer passes a gradient on, the first one too.
@@ -90,6 +90,6 @@ def test_a_compiled_step_is_compiled_once_for_all_blocks(workload: str, use: str
     assert in_place == [True] * 3
 
 
-def test_a_row_of_the_ledger_on_an_optimiser_takes_more_memory_than_caches_hold() -> None:
+def test_an_optimizer_step_uses_more_memory_than_caches_hold() -> None:
     workload = catalogue.find("optimizer-step")
     assert workload.cost(workload.Parameters(), 4).bytes > 4 * 2**26

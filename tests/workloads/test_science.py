@@ -86,7 +86,7 @@ def test_a_cart_and_its_pole_obey_lagranges_equations() -> None:
     assert torque == pytest.approx(cartpole.GRAVITY * np.sin(angle))
 
 
-def test_a_pole_that_falls_starts_anew_and_its_episode_is_counted() -> None:
+def test_a_pole_that_falls_starts_again_and_its_episode_is_counted() -> None:
     workload, parameters, arrays = drawn("cartpole-rollout", environments=16, steps=60)
     later = workload.reference(parameters, arrays, 60)
     assert later["episodes"].min() >= 1

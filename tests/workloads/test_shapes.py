@@ -22,7 +22,7 @@ def said(name: str, parameters: dict[str, Any]) -> Arrays:
 
 @pytest.mark.parametrize("name", SAYS)
 @pytest.mark.parametrize("which", ["defaults", "more"])
-def test_names_shapes_and_types_are_those_of_what_is_drawn(name: str, which: str) -> None:
+def test_abstract_inputs_have_the_names_shapes_and_types_of_drawn_ones(name: str, which: str) -> None:
     workload, parameters = catalogue.find(name), MORE.get(name, {}) if which == "more" else {}
     drawn = inputs.generate(workload, catalogue.parse_parameters(workload, parameters), seed=0)
     assert inputs.layout(said(name, parameters)) == inputs.layout(drawn)

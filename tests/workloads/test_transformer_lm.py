@@ -84,7 +84,7 @@ def parsed(**parameters: Any) -> TransformerLm.Parameters:
 
 
 @pytest.mark.parametrize(("name", "weights"), [("1 M", 1.07e6), ("134 M", 134e6), ("7 B", 6.71e9)])
-def test_the_weights_are_as_many_as_is_said(name: str, weights: float) -> None:
+def test_the_number_of_weights_is_the_declared_one(name: str, weights: float) -> None:
     p = parsed(**SIZES[name])
     assert decoder.count_weights(p) == sum(map(math.prod, decoder.shapes(p).values()))
     assert decoder.count_weights(p) == pytest.approx(weights, rel=0.005)
@@ -103,13 +103,13 @@ def test_every_weight_is_divided() -> None:
         ({"data": 0}, "only one of data, fsdp and tensor can be 0"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_to_change(given: dict[str, Any], said: str) -> None:
+def test_impossible_parameters_are_refused_with_the_remedy(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         parsed(**given)
 
 
 @pytest.mark.parametrize("file", RESULTS, ids=lambda file: file.name)
-def test_what_was_compiled_for_a_target_holds_what_is_counted_by_hand(file: Path) -> None:
+def test_a_program_compiled_for_a_target_holds_the_arrays_counted_by_hand(file: Path) -> None:
     result = Result.model_validate_json(file.read_text())
     parameters = parsed(**result.case.parameters)
     variant, compiled = result.variants[0], result.compiled[0]
@@ -125,7 +125,7 @@ def test_what_was_compiled_for_a_target_holds_what_is_counted_by_hand(file: Path
 
 
 @pytest.mark.parametrize("file", RESULTS, ids=lambda file: file.name)
-def test_what_was_compiled_does_the_operations_that_are_counted_by_hand(file: Path) -> None:
+def test_a_compiled_program_has_the_operations_counted_by_hand(file: Path) -> None:
     result = Result.model_validate_json(file.read_text())
     parameters, variant = parsed(**result.case.parameters), result.variants[0]
     if result.compiled[0].refused:
@@ -138,7 +138,7 @@ def test_what_was_compiled_does_the_operations_that_are_counted_by_hand(file: Pa
 
 
 @pytest.mark.slow
-def test_the_formula_is_what_the_program_does_as_it_is_written() -> None:
+def test_the_formula_of_operations_matches_the_written_program() -> None:
     counted = inside("jax", SHAPES_ALONE + COUNTED.replace("ASKED", repr(list(SIZES.values()))))
     workload = catalogue.find("transformer-lm")
     formula = [workload.cost(parsed(**parameters), 4).flops for parameters in SIZES.values()]

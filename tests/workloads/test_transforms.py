@@ -85,7 +85,7 @@ def test_the_hessian_of_a_quadratic_is_its_matrix() -> None:
 
 
 @pytest.mark.parametrize("name", ["weights0", "biases1"])
-def test_loss_and_gradient_belong_together(name: str) -> None:
+def test_the_gradient_is_that_of_the_loss(name: str) -> None:
     workload, parameters, arrays = drawn("joint-gradient", layers=2, width=3, batch=4)
 
     def loss(weights: Array) -> Array:

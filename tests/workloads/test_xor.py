@@ -26,7 +26,7 @@ class Loss:
         ("kept", ["train 1", "train 2"]),
     ],
 )
-def test_a_loss_is_read_before_the_next_sample_where_that_is_asked_for(losses: Any, told: list[str]) -> None:
+def test_a_loss_is_read_before_the_next_sample_on_request(losses: Any, told: list[str]) -> None:
     heard: list[str] = []
 
     def train(state: int, x: int, _y: None) -> tuple[int, Loss]:
@@ -39,7 +39,7 @@ def test_a_loss_is_read_before_the_next_sample_where_that_is_asked_for(losses: A
     assert [type(loss) for loss in out] == ([float, float] if losses == "read" else [Loss, Loss])
 
 
-def test_a_sample_is_converted_when_its_turn_comes_where_that_is_asked_for() -> None:
+def test_a_sample_is_converted_just_before_its_step_on_request() -> None:
     heard: list[str] = []
 
     def convert(number: int) -> int:
@@ -54,5 +54,5 @@ def test_a_sample_is_converted_when_its_turn_comes_where_that_is_asked_for() -> 
     assert heard == ["convert 1", "convert 2", "train 10 20", "convert 3", "convert 4", "train 30 40"]
 
 
-def test_as_many_epochs_are_compared_as_are_asked_for() -> None:
+def test_the_requested_number_of_epochs_is_compared() -> None:
     assert Xor().measure(Xor.Parameters(compared_epochs=10_000)).parity_units == 10_000
