@@ -23,12 +23,12 @@ def trial() -> Iterator[Try]:
 
 
 @pytest.mark.parametrize("row", one_of_each(ROWS, by=lambda row: (row.program, row.skipped)), ids=str)
-def test_what_must_be_said_of_a_program_is_said(row: Row, trial: Try) -> None:
+def test_every_cheating_program_is_detected_as_its_row_requires(row: Row, trial: Try) -> None:
     if row.skipped:
         pytest.skip(row.skipped)
     found = trial(asked(row))
     assert not complaint(row, found), said(row, found)
 
 
-def test_every_program_has_its_row() -> None:
+def test_every_program_has_a_row() -> None:
     assert {row.program for row in ROWS} == {file.stem for file in PROGRAMS.glob("*.py")}
