@@ -166,7 +166,7 @@ UNRESTRICTED: dict[str, Manifest] = {
 }
 
 
-def test_whoever_has_the_operators_token_is_refused_every_other_job_with_the_field(limited: Policed) -> None:
+def test_every_other_job_with_the_operators_token_is_refused_with_the_field(limited: Policed) -> None:
     said = {where: limited.refusal(job(limited.cluster, **fields)) for where, fields in FORBIDDEN.items()}
     assert {where: text for where, text in said.items() if where not in text} == {}
     for what, fields in UNRESTRICTED.items():
@@ -198,7 +198,7 @@ def test_a_claim_on_devices_that_others_use_is_refused(limited: Policed) -> None
     wait_until(lambda: where in limited.refusal(manifest), what="the policy to refuse it")
 
 
-def test_other_objects_are_refused_whatever_roles_somebody_binds_to_the_account(limited: Policed) -> None:
+def test_other_objects_are_refused_with_any_role_bound_to_the_account(limited: Policed) -> None:
     cluster = limited.cluster
     account = f"--serviceaccount={cluster.namespace}:{ACCOUNT}"
     cluster.kubectl("create", "rolebinding", "too-much", "--clusterrole=admin", account)
@@ -249,7 +249,7 @@ def changing_jobs(cluster: Cluster) -> tuple[Manifest, Manifest]:
     )
 
 
-def test_a_run_says_which_field_of_its_job_somebody_else_has_changed(limited: Policed, kubelet: FakeKubelet) -> None:
+def test_a_run_names_the_field_of_its_job_that_another_user_changed(limited: Policed, kubelet: FakeKubelet) -> None:
     cluster, operator = limited.cluster, limited.operator
     changing = changing_jobs(cluster)
     cluster.apply(*changing)

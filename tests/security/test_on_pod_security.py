@@ -56,7 +56,7 @@ def test_the_operators_pod_is_admitted_and_on_the_nodes_network_it_is_not(restri
     assert "violates PodSecurity" in said(hostNetwork=True)
 
 
-def test_a_runs_pod_is_admitted_on_every_ready_profile_whatever_its_template_says(restricted: Cluster) -> None:
+def test_a_runs_pod_is_admitted_on_every_ready_profile_with_any_template(restricted: Cluster) -> None:
     def said(profile: str, template: dict[str, Any]) -> str:
         variants = [{"use": "jax/jit"}, {"use": "jax/op-by-op"}]  # that every device runs
         profiles = Profiles(tuple(load_presets().values()))
@@ -68,7 +68,7 @@ def test_a_runs_pod_is_admitted_on_every_ready_profile_whatever_its_template_say
     assert said("nvidia", EVERYTHING) == ""
 
 
-def test_everything_is_each_field_that_a_run_may_set() -> None:  # and what is added needs a look here
+def test_the_test_template_sets_every_field_that_a_run_may_set() -> None:  # and what is added needs a look here
     assert set(EVERYTHING["spec"]) == {
         field.alias or name for name, field in type(PodTemplate.model_validate(EVERYTHING).spec).model_fields.items()
     }

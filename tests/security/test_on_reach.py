@@ -69,25 +69,25 @@ def test_the_role_of_users_is_for_runs_and_results_alone(engineered: Cluster) ->
     assert permissions(engineered, USER, "default") == set()
 
 
-def test_what_would_reach_beyond_the_pod_is_refused_as_it_is_created(engineered: Cluster) -> None:
+def test_fields_that_reach_beyond_the_pod_are_refused_at_creation(engineered: Cluster) -> None:
     # --validate=false is a client of any kind; kubectl's own validation would ask for the cluster's definitions.
     said = {what: apply(engineered, each, "--validate=false") for what, each in REFUSED_BY_THE_API_SERVER.items()}
     assert {what: text for what, text in said.items() if "Forbidden: not for a run to set; remove it" not in text} == {}
 
 
 @pytest.mark.parametrize("what", REFUSED_BY_THE_OPERATOR)
-def test_what_would_reach_into_the_runner_is_refused_by_the_operator(what: str) -> None:
+def test_fields_that_reach_into_the_runner_are_refused_by_the_operator(what: str) -> None:
     refused = accepted(REFUSED_BY_THE_OPERATOR[what])
     assert isinstance(refused, Refused)
     assert re.search("not for a run to set|the runner's own", refused.message)
 
 
 @pytest.mark.parametrize("what", REFUSED_BY_THE_API_SERVER)
-def test_an_operator_whose_crds_are_older_refuses_it_too(what: str) -> None:
+def test_an_operator_with_older_crds_refuses_those_fields_too(what: str) -> None:
     assert isinstance(accepted(REFUSED_BY_THE_API_SERVER[what]), Refused)
 
 
-def test_what_is_allowed_is_taken_and_stands_in_the_documents(engineered: Cluster) -> None:
+def test_allowed_fields_are_accepted_and_documented(engineered: Cluster) -> None:
     said = {what: apply(engineered, each, "--validate=false") for what, each in ALLOWED.items()}
     assert {what: text for what, text in said.items() if text} == {}
     for what, template in ALLOWED.items():
@@ -97,7 +97,7 @@ def test_what_is_allowed_is_taken_and_stands_in_the_documents(engineered: Cluste
 
 
 @pytest.mark.parametrize("what", ALLOWED)
-def test_what_isolates_the_pod_stays_whatever_is_allowed(what: str) -> None:
+def test_isolation_of_the_pod_is_kept_with_all_allowed_fields(what: str) -> None:
     plan = accepted(ALLOWED[what])
     assert isinstance(plan, Plan)
     pod = build_job(plan.run, plan.cases[0], 1, plan.runner)["spec"]["template"]["spec"]

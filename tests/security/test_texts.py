@@ -63,7 +63,7 @@ class Elements(HTMLParser):
 
 
 @given(results, texts)
-def test_a_terminal_is_told_colours_and_nothing_else(result: Result, text: str) -> None:
+def test_only_colour_sequences_reach_a_terminal(result: Result, text: str) -> None:
     for width in (40, 200):
         written = io.StringIO()
         paper = console()
@@ -87,7 +87,7 @@ def test_brackets_and_colons_are_text_on_a_terminal_with_colours(text: str, monk
 
 
 @given(texts)
-def test_live_lines_and_the_picture_are_clean(text: str) -> None:
+def test_live_lines_and_the_live_display_are_clean(text: str) -> None:
     result = read(sample.result(), text)
     names = [variant.name for variant in result.case.variants]
     events = [
@@ -132,7 +132,7 @@ def test_markdown_keeps_its_headings_lists_and_columns(first: str, text: str) ->
     assert structure(f"{first} {text}") == structure("plain")
 
 
-def test_a_page_gets_no_element_no_attribute_and_no_link_by_a_text() -> None:
+def test_no_text_adds_an_element_an_attribute_or_a_link_to_a_page() -> None:
     plain = html.report("run", [html.MeasuredCase(sample.result())])
     text = "".join(NASTY[:-1])
     spoilt = html.report(text, [html.MeasuredCase(read(sample.result(), text))])
@@ -160,13 +160,13 @@ def test_status_events_and_metrics_are_clean_and_bounded(result: Result, text: s
 
 
 @given(results, texts)
-def test_what_kubectl_shows_of_a_result_is_one_line(result: Result, text: str) -> None:
+def test_kubectl_shows_each_text_of_a_result_in_one_line(result: Result, text: str) -> None:
     stored = BenchmarkResult.from_result(read(result, text), ObjectMeta(name="result"))
     assert_line(stored.summary.headline)
 
 
 @given(texts)
-def test_what_a_pod_or_the_api_server_said_is_one_line_that_ends(text: str) -> None:
+def test_a_message_of_a_pod_or_the_api_server_becomes_one_bounded_line(text: str) -> None:
     plan = make_plan()
     attempt = make_attempt(plan)
     for code in (2, 3, 1):
