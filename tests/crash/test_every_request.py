@@ -134,7 +134,7 @@ def never_met(rules: Iterable[Rule], missed: list[Rule]) -> list[str]:
     return sorted({f"never met: {rule}" for rule in missed if (rule.kind, rule.fault) not in met})
 
 
-def test_an_operator_that_is_killed_at_one_request_of_each_kind_continues_as_if_it_had_not_been(
+def test_an_operator_killed_at_one_request_of_each_kind_ends_with_the_same_objects(
     world: World, place: Callable[[], Path], faultless: dict[str, Lived]
 ) -> None:
     def living(life: Life, rules: Rules) -> Lived:
@@ -151,7 +151,7 @@ def test_an_operator_that_is_killed_at_one_request_of_each_kind_continues_as_if_
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", LIVES)
-def test_an_operator_that_is_killed_before_or_after_any_request_goes_on_as_if_it_had_not_been(
+def test_an_operator_killed_before_or_after_any_request_ends_with_the_same_objects(
     name: str, world: World, place: Callable[[], Path], faultless: dict[str, Lived]
 ) -> None:
     def living(life: Life, rules: Rules) -> Lived:
@@ -163,7 +163,7 @@ def test_an_operator_that_is_killed_before_or_after_any_request_goes_on_as_if_it
 
 
 @pytest.mark.nightly
-def test_a_request_that_fails_in_any_way_is_made_good(
+def test_the_operator_recovers_from_every_kind_of_failed_request(
     world: World, place: Callable[[], Path], faultless: dict[str, Lived]
 ) -> None:
     runs: dict[str, Life] = {}
@@ -196,14 +196,14 @@ def test_a_watch_that_ends_expires_or_is_refused_hides_nothing(
     assert list(itertools.chain(*unmet(lived))) == []
 
 
-def test_runs_whose_list_expires_between_two_pages_are_listed_again(world: World, place: Callable[[], Path]) -> None:
+def test_a_list_of_runs_that_expires_between_two_pages_is_repeated(world: World, place: Callable[[], Path]) -> None:
     runs = {f"listed-{number:02}": LIVES[FIRST] for number in range(2 * PAGE)}
     rule = Rule("list benchmarkruns", 2, "list-expired")
     assert storm(world, runs, place(), [rule]) == {}
     assert rule.fired
 
 
-def test_every_permission_of_the_operator_is_used_in_a_life_that_is_tried(faultless: dict[str, Lived]) -> None:
+def test_every_permission_of_the_operator_is_used_in_these_tests(faultless: dict[str, Lived]) -> None:
     allowed = {f"{verb} {rule.resource}" for rule in (*RULES, LEASE) for verb in rule.verbs}
     after_a_fault = {"get resourceclaimtemplates"}
     assert allowed - kinds_of(faultless.values()) - ELSEWHERE == after_a_fault

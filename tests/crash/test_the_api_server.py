@@ -56,7 +56,7 @@ def compact(processes: Processes) -> int:
     return revision
 
 
-def test_runs_go_on_where_an_api_server_is_killed_and_etcd_is_compacted(
+def test_runs_continue_after_an_api_server_is_killed_and_etcd_is_compacted(
     own: tuple[Cluster, Processes], tmp_path: Path
 ) -> None:
     cluster, processes = own
