@@ -107,7 +107,7 @@ def waits(places: dict[str, Cluster]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("row", WAITING)
-def test_a_case_that_cannot_start_says_why_in_the_clusters_words_and_ends_with_them(
+def test_a_case_that_cannot_start_reports_the_clusters_message_and_ends_with_it(
     places: dict[str, Cluster], waits: dict[str, dict[str, Any]], record: Callable[..., None], row: str
 ) -> None:
     run, *words = WAITING[row]
@@ -115,14 +115,14 @@ def test_a_case_that_cannot_start_says_why_in_the_clusters_words_and_ends_with_t
     record(row, waits[row], ended(places[run], run, "StartDeadlineExceeded", *words))
 
 
-def test_a_pod_that_no_api_server_takes_ends_the_case_at_once_with_its_words(
+def test_a_pod_that_the_api_server_refuses_ends_the_case_at_once_with_its_message(
     places: dict[str, Cluster], record: Callable[..., None]
 ) -> None:
     words = ("JobRefused", "effect must be 'NoExecute' when `tolerationSeconds` is set", "Check spec.podTemplate")
     record("invalid pod", ended(places["no-pod"], "no-pod", "CaseFailed", *words))
 
 
-def test_a_container_that_cannot_start_ends_the_case_with_what_the_runtime_said(
+def test_a_container_that_cannot_start_ends_the_case_with_the_runtimes_message(
     places: dict[str, Cluster], record: Callable[..., None]
 ) -> None:
     words = ("StartError", 'exec: "python": executable file not found', "Check the image")

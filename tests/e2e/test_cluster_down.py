@@ -9,7 +9,7 @@ from cluster.node import mark_of
 from cluster.run import down, session_directory, up
 
 
-def test_a_cluster_that_is_taken_down_leaves_nothing() -> None:
+def test_deleting_a_cluster_leaves_nothing_behind() -> None:
     directory = session_directory()
     _, processes = up(directory, node=True, die_with_parent=True)
     assert {trace.split()[0] for trace in traces(directory)} >= {"process", "interface", "file"}

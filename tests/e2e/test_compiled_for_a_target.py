@@ -43,7 +43,7 @@ def numbers(result: Result) -> dict[str, dict[str, object]]:
     }
 
 
-def test_a_pod_finds_what_a_laptop_finds(installed: Installed, run: dict[str, Any]) -> None:
+def test_a_pod_and_a_laptop_have_the_same_findings(installed: Installed, run: dict[str, Any]) -> None:
     assert conditions(run)["Succeeded"]["status"] == "True", conditions(run)
     stored = [Result.model_validate(each["result"]) for each in installed.owned("benchmarkresults", RUN)]
     in_pods = {result.case.accelerator.target: result for result in stored}
@@ -59,13 +59,13 @@ def test_a_pod_finds_what_a_laptop_finds(installed: Installed, run: dict[str, An
             assert {name: found[variant].get(name) for name in known} == known
 
 
-def test_no_pod_says_how_long_a_step_takes(installed: Installed, run: dict[str, Any]) -> None:
+def test_no_pod_reports_a_time(installed: Installed, run: dict[str, Any]) -> None:
     for stored in installed.owned("benchmarkresults", run["metadata"]["name"]):
         assert not stored["result"].get("comparisons")
         assert all("seconds" not in variant for variant in stored["result"]["variants"])
 
 
-def test_kubectl_and_prometheus_say_that_it_fits(installed: Installed, run: dict[str, Any]) -> None:
+def test_kubectl_and_prometheus_show_that_the_program_fits(installed: Installed, run: dict[str, Any]) -> None:
     shown = installed.cluster.kubectl("get", "bmr", run["metadata"]["name"]).stdout
     assert "fits" in shown, shown
     query = f'accelbench_target_fits{{series="{RUN}"}}'

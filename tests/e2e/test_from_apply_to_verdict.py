@@ -92,7 +92,7 @@ def test_one_result_is_stored_and_names_the_run_and_its_image(installed: Install
     assert len(json.dumps(result)) <= MAXIMUM_BYTES
 
 
-def test_the_status_table_says_what_the_result_says(installed: Installed, example: dict[str, Any]) -> None:
+def test_the_status_table_matches_the_result(installed: Installed, example: dict[str, Any]) -> None:
     (stored,) = installed.owned("benchmarkresults", "matmul-chain")
     rows = {row["variant"]: row for row in example["status"]["comparisons"]}
     for comparison in stored["result"]["comparisons"]:
@@ -123,7 +123,7 @@ def test_prometheus_has_the_speedup_and_its_interval(installed: Installed, examp
             assert float(sample["value"][1]) == pytest.approx(float(comparison[field]))
 
 
-def test_the_job_is_gone_once_its_result_is_stored(installed: Installed, example: dict[str, Any]) -> None:
+def test_the_job_is_deleted_when_its_result_is_stored(installed: Installed, example: dict[str, Any]) -> None:
     name = example["metadata"]["name"]
     wait_until(lambda: installed.owned("jobs", name) == [], what="the Job to be deleted")
     assert installed.owned("jobs", name) == []

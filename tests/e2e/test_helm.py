@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from e2e.installation import Installed
 
 
-def test_helm_test_says_that_the_operator_is_at_work(installed: Installed) -> None:
+def test_helm_test_succeeds_if_the_operator_works(installed: Installed) -> None:
     place = (f"--kubeconfig={installed.system.kubeconfig}", f"--namespace={installed.system.namespace}")
     done = helm("test", RELEASE, *place, "--logs")
     assert done.returncode == 0, done.stdout + done.stderr

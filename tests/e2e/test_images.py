@@ -50,17 +50,19 @@ def pins(text: str) -> set[str]:
     return set(re.findall(r"^(\S+==\S+)", text, re.MULTILINE))
 
 
-def test_the_operator_is_small(operator: Image) -> None:
+def test_the_image_of_the_operator_is_small(operator: Image) -> None:
     assert operator.size_bytes < 250 * MEBIBYTE
 
 
-def test_the_operator_holds_no_framework_and_nothing_to_build_with(operator: Image) -> None:
+def test_the_image_of_the_operator_holds_no_framework_and_no_build_tools(operator: Image) -> None:
     assert {"kopf", "kubernetes", "accelbench", "accelbench_operator"} <= packages(operator)
     assert not packages(operator) & {"torch", "jax", "jaxlib", "numpy", "scipy", "triton", "nvidia", "pip", "uv"}
     assert not programs(operator) & BUILD_TOOLS
 
 
-def test_the_runner_holds_both_frameworks_and_a_compiler_and_not_the_operators_libraries(runner: Image) -> None:
+def test_the_image_of_the_runner_holds_both_frameworks_and_a_compiler_but_not_the_operators_libraries(
+    runner: Image,
+) -> None:
     assert {"torch", "jax", "jaxlib", "scipy", "accelbench", "accelbench_runner"} <= packages(runner)
     assert not packages(runner) & {"kopf", "kubernetes", "pip", "uv"}
     assert "g++" in programs(runner)
@@ -78,7 +80,7 @@ def test_the_user_is_not_root_and_has_a_name(image: Image) -> None:
     assert int(user) > 0
 
 
-def test_labels_say_what_it_is_and_of_which_version(image: Image) -> None:
+def test_labels_of_an_image_name_its_content_and_version(image: Image) -> None:
     labels = {name.rpartition(".")[2]: value for name, value in image.configuration["Labels"].items()}
     assert labels["version"] == accelbench.__version__
     assert labels["licenses"] == "Apache-2.0"
@@ -97,7 +99,7 @@ def test_the_entrypoint_is_a_module_that_the_image_has(image: Image) -> None:
     assert path.startswith("PATH=/opt/accelbench/bin:")
 
 
-def test_what_is_installed_is_what_the_constraints_pin(image: Image) -> None:
+def test_installed_packages_have_the_versions_of_the_constraints(image: Image) -> None:
     installed = pins(image.texts[REQUIREMENTS])
     assert installed
     assert installed <= pins((ROOT / "constraints.txt").read_text())

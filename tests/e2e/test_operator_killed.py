@@ -34,7 +34,7 @@ def pod_phases(installed: Installed, run: str) -> set[str]:
     return {pod["status"].get("phase", "") for pod in installed.owned("pods", run)}
 
 
-def test_killed_at_several_moments_and_upgraded_it_ends_as_if_left_alone(installed: Installed) -> None:
+def test_a_killed_and_upgraded_operator_ends_with_the_same_results(installed: Installed) -> None:
     name = "killed"
     installed.apply(two_small_cases(name))
     seen: dict[str, str] = {}

@@ -31,7 +31,7 @@ MANIFEST = yaml.safe_dump(
 )
 
 
-def test_a_script_is_measured_once_its_config_map_is_there(installed: Installed) -> None:
+def test_a_script_is_measured_when_its_config_map_exists(installed: Installed) -> None:
     installed.apply(MANIFEST)
     wait_until(
         lambda: any("ConfigMap my-workloads" in each["message"] for each in conditions(installed.run("mine")).values()),

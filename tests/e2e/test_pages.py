@@ -62,7 +62,7 @@ def bare(cluster: Cluster) -> Iterator[Cluster]:
             assert again.returncode == 0, again.stderr
 
 
-def test_a_cluster_says_who_is_faster(bare: Cluster, tmp_path: Path) -> None:
+def test_a_cluster_decides_which_framework_is_faster(bare: Cluster, tmp_path: Path) -> None:
     environment = at_cluster(bare, tmp_path / "shell", reach(bare))
     directory = checkout(tmp_path / "accelbench")
     start, tutorial = "docs/start.md", "docs/tutorials/cluster.md"

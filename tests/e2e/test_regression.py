@@ -62,7 +62,7 @@ def told(installed: Installed, status: str) -> list[dict[str, Any]]:
     return [each for each in installed.told.of("AccelbenchRegression", status) if marks <= each["labels"].items()]
 
 
-def test_a_regression_is_told_to_whoever_is_on_call_and_is_told_to_be_over(installed: Installed) -> None:
+def test_a_regression_and_its_end_are_notified_to_the_person_on_call(installed: Installed) -> None:
     assert SLOW != FAST
     measure(installed, "monday", FAST)
     assert_measured(installed, "monday")

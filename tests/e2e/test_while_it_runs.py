@@ -108,7 +108,7 @@ def cancel(cluster: Cluster, run: str) -> None:
     cluster.kubectl("patch", "bmr", run, "--type=merge", '--patch={"spec": {"runPolicy": {"cancel": true}}}')
 
 
-def test_a_pod_that_is_evicted_is_tried_again_and_the_run_says_by_whom_it_was(
+def test_an_evicted_pod_is_tried_again_and_the_run_names_the_cause(
     cluster: Cluster, record: Callable[..., None]
 ) -> None:
     name = at_work(cluster, "evicted")["metadata"]["name"]
@@ -120,7 +120,7 @@ def test_a_pod_that_is_evicted_is_tried_again_and_the_run_says_by_whom_it_was(
     cancel(cluster, "evicted")
 
 
-def test_a_pod_that_a_more_urgent_one_preempts_is_tried_again_and_the_run_says_so(
+def test_a_preempted_pod_is_tried_again_and_the_run_names_the_cause(
     cluster: Cluster, record: Callable[..., None]
 ) -> None:
     at_work(cluster, "preempted")
@@ -130,13 +130,13 @@ def test_a_pod_that_a_more_urgent_one_preempts_is_tried_again_and_the_run_says_s
     cancel(cluster, "preempted")
 
 
-def test_a_run_that_is_active_for_longer_than_it_may_ends(cluster: Cluster, record: Callable[..., None]) -> None:
+def test_a_run_ends_at_its_active_deadline(cluster: Cluster, record: Callable[..., None]) -> None:
     words = ("active for longer than its deadline", "Raise runPolicy.activeDeadlineSeconds")
     record("deadline of the run", ended(cluster, "late", "ActiveDeadlineExceeded", *words))
     wait_until(lambda: not pods_of(cluster, "late"), what="its pod to end")
 
 
-def test_a_runner_that_is_killed_ends_the_case_with_its_exit_code_and_where_to_look(
+def test_a_killed_runner_ends_the_case_with_its_exit_code_and_the_command_to_investigate(
     cluster: Cluster, record: Callable[..., None]
 ) -> None:
     kill(at_work(cluster, "crashed"))
@@ -145,7 +145,7 @@ def test_a_runner_that_is_killed_ends_the_case_with_its_exit_code_and_where_to_l
     record("runner crashed", ended(cluster, "crashed", ("CaseFailed", "Incomplete"), *words))
 
 
-def test_a_log_that_the_node_has_lost_is_asked_for_again_and_the_run_says_so(
+def test_a_log_that_the_node_lost_is_read_again_and_the_run_reports_it(
     cluster: Cluster, record: Callable[..., None]
 ) -> None:
     pod = at_work(cluster, "log-lost")
@@ -157,7 +157,7 @@ def test_a_log_that_the_node_has_lost_is_asked_for_again_and_the_run_says_so(
     record("log lost", told(cluster, "log-lost", "the log of its pod cannot be read: ", "Check that its node"))
 
 
-def test_a_job_that_is_deleted_by_hand_ends_the_case_and_says_what_to_do_instead(
+def test_a_job_deleted_by_a_user_ends_the_case_with_the_right_way_to_stop_a_run(
     cluster: Cluster, record: Callable[..., None]
 ) -> None:
     at_work(cluster, "job-deleted")
@@ -166,7 +166,7 @@ def test_a_job_that_is_deleted_by_hand_ends_the_case_and_says_what_to_do_instead
     record("Job deleted by hand", ended(cluster, "job-deleted", "CaseFailed", *words))
 
 
-def test_a_pod_that_is_deleted_by_hand_is_tried_again_and_the_run_says_so(
+def test_a_pod_deleted_by_a_user_is_tried_again_and_the_run_reports_it(
     cluster: Cluster, record: Callable[..., None]
 ) -> None:
     name = at_work(cluster, "pod-deleted")["metadata"]["name"]
@@ -187,7 +187,7 @@ def test_a_run_that_is_deleted_leaves_neither_job_nor_pod_nor_result(
     record("run deleted in the middle")
 
 
-def test_a_namespace_that_goes_takes_its_runs_with_it(cluster: Cluster, record: Callable[..., None]) -> None:
+def test_the_runs_of_a_deleted_namespace_are_deleted(cluster: Cluster, record: Callable[..., None]) -> None:
     at_work(dataclasses.replace(cluster, namespace=TERMINATING), "terminating")
     cluster.kubectl("delete", "namespace", TERMINATING, "--timeout=900s")
     record("namespace terminating")
