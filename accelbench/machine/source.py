@@ -34,7 +34,7 @@ def code_of(source: str) -> str:
         spans = [*_comments(lines), *_docstrings(tree, lines)]
     except (SyntaxError, ValueError, tokenize.TokenError):
         return source
-    for span in sorted(spans, reverse=True):
+    for span in sorted(spans, reverse=True):  # from the end, so that the other spans keep their columns
         rest = lines[span.last_line][span.end :]
         lines[span.first_line] = lines[span.first_line][: span.start] + rest
         for index in range(span.first_line + 1, span.last_line + 1):

@@ -182,7 +182,7 @@ def _describe_refusal(comparison: RunComparison) -> tuple[str, ...]:
     for difference in comparison.refused:
         groups.setdefault(difference.group or difference.name, []).append(difference)
     descriptions = ", ".join(_describe_group(name, differences) for name, differences in groups.items())
-    lines = [f"Not compared, because what matters differs: {descriptions}."]
+    lines = [f"Not compared, because these conditions differ: {descriptions}."]
     if never_allowed:
         names = " and ".join(never_allowed)
         lines.append(f"Times that differ in {names} are not the same quantity, and are never compared.")

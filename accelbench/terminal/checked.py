@@ -132,7 +132,7 @@ def _remedy_sentence(reason: FailureReason) -> str:
 
 
 def _describe_outputs(launches: Sequence[LaunchRecord]) -> dict[str, str]:
-    """Return the type and shape of each output by name, from the first launch that reports types."""
+    """Return the type and shape of each output by name, from the first launch that reports types; empty without one."""
     for launch in launches:
         types = value_or_none(launch.facts.output_types)
         shapes = value_or_none(launch.facts.output_shapes) or {}

@@ -77,7 +77,7 @@ def _make_figure(panels: Sequence[Panel], width: int) -> "Figure":
 
 
 def _draw_image(figure: "Figure", axes: "Axes", image: Numbers, colours: str) -> None:
-    """Draw an image with square pixels; if `colours` is not empty, also its scale of colours with this label."""
+    """Draw an image with square pixels and, unless `colours` is empty, a scale of its colours with that label."""
     drawn = axes.imshow(image, cmap=COLOUR_MAP, interpolation="nearest")
     axes.set(xticks=[], yticks=[])
     axes.spines["bottom"].set_visible(False)

@@ -312,7 +312,7 @@ def _findings(result: Result | None) -> tuple[str, ...]:
 
 
 def _missing_cells(run: BenchmarkRun, label: str) -> Iterator[Cell]:
-    """Yield a cell for each comparison of a case without a complete result."""
+    """Yield the cells of a case that has no complete result, one for each comparison."""
     margin = float(run.spec.measurement.equivalence_margin.removesuffix("%")) / 100
     for variant in run.spec.variants:
         if variant.label != run.baseline:

@@ -127,7 +127,7 @@ def explain_labels(difference: Difference) -> str:
 
 
 def explain_constant(difference: Difference) -> str:
-    """Explain an output whose numbers are all the same; empty if they are not."""
+    """Explain an output whose numbers are all the same, although the right ones vary; else empty."""
     output = difference.output
     if output.size > 1 and difference.varies and not np.any(output != output.flat[0]):
         return f"every number is {float(output.flat[0]):.6g}"

@@ -122,7 +122,10 @@ class Examiner:
         return self.directory / "code"
 
     def _copy_code(self) -> None:
-        """Copy the part of accelbench that launches need; each environment's Python compiles the copy to bytecode."""
+        """Copy the part of accelbench that launches need, with its entry points.
+
+        Each environment's Python compiles the copy to bytecode.
+        """
         for package in (accelbench, accelbench_runner):
             origin = Path(str(package.__file__)).parent
             shutil.copytree(origin, self._code / origin.name, ignore=shutil.ignore_patterns(*NOT_NEEDED))

@@ -119,7 +119,10 @@ class CpuUse(NamedTuple):
 
 
 def _core_name(cpu: int) -> str:
-    """Return a name of the CPU's physical core, such as `0,4` for the core of the hardware threads 0 and 4."""
+    """Return a name of the CPU's physical core, such as `0,4` for the core of the hardware threads 0 and 4.
+
+    If the kernel does not show it, each CPU counts as a core of its own.
+    """
     path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
     try:
         return path.read_text().strip()
