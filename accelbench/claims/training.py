@@ -57,7 +57,7 @@ def evaluate(training: Training, result: Result) -> ClaimFinding:
 def total_time_ratio(training: Training, result: Result) -> TimeRatio | None:
     """Return the ratio of the whole trainings' times, compilation included: the baseline's divided by the variant's.
 
-    None if the result does not compare the two variants.
+    None if the result has no verdict on the two variants.
     """
     variants = {variant.name: variant for variant in result.variants if variant.seconds}
     variant, baseline = variants.get(training.variant), variants.get(training.over)

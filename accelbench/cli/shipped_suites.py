@@ -26,7 +26,10 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> tuple[BenchmarkSuite, str]:
-    """Return the shipped suite of this name, and the path that its entries are relative to."""
+    """Return the shipped suite of this name, and its source: a file that its entries' paths are relative to.
+
+    Only the entries of `articles` have paths; the source of another suite is its name, for messages.
+    """
     if name != ARTICLES:
         return read_shipped(name), name
     directory = ledger.directory()

@@ -357,7 +357,10 @@ def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
 
 
 def overview_table(results: Sequence[Result]) -> Table | None:
-    """Return a table with a row for each case and a column for each compared variant; None for a single case."""
+    """Return a table with a row for each case and a column for each compared variant; None for a single case.
+
+    If all cases were only compiled, return the table of the programs' memory.
+    """
     if len(results) < 2:  # noqa: PLR2004 - a single case needs no overview
         return None
     if all(map(targets.is_compile_only, results)):

@@ -206,7 +206,7 @@ class Reconciler:
         return True
 
     async def _load_run(self, key: Key) -> KnownRun | None:
-        """Return the run from memory, from an event or from the API server."""
+        """Return the run from memory, from an event or from the API server; None as of `_load`."""
         event, known_run = self._known.take_event(key.uid), self._known.get(key.uid)
         if event is None and known_run is not None:
             return known_run

@@ -123,8 +123,7 @@ def limit_size(result: Result) -> Result:
     """Return `result`, made smaller if its JSON exceeds `MAXIMUM_BYTES`.
 
     First the packages of environments are left out, then the times of operations, then the spread inside each launch,
-    then the ends of long texts.
-    Raises ValueError if the result is still too large.
+    then the ends of long texts. Raises ValueError if the result is still too large.
     """
     size = _size_bytes(result)
     smaller, left_out = result, ""  # `left_out` is a note on everything that was left out
@@ -430,21 +429,21 @@ def _time_spent(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[st
     `process` is the launches' time outside of phases and activities. `blocks` is a part of the phase `steady`; all
     other entries add up to `total`.
     """
-    activity_seconds: dict[str, float] = {}
+    part_seconds: dict[str, float] = {}
     launch_seconds = block_seconds = warm_probe_seconds = 0.0
     for launch in launches:
         launch_seconds += launch.wall_seconds
         warm_probe_seconds += launch.warm.wall_seconds if launch.warm else 0.0
         block_seconds += sum(block.seconds for block in launch.blocks)
         for name, seconds in launch.asides.items():
-            activity_seconds[name] = activity_seconds.get(name, 0.0) + seconds
+            part_seconds[name] = part_seconds.get(name, 0.0) + seconds
         for phase in launch.phases:
-            activity_seconds[phase.phase] = activity_seconds.get(phase.phase, 0.0) + phase.seconds
+            part_seconds[phase.phase] = part_seconds.get(phase.phase, 0.0) + phase.seconds
     return {
         "total": timing.total_seconds,
         "blocks": block_seconds,
-        **activity_seconds,
-        "process": launch_seconds - sum(activity_seconds.values()),
+        **part_seconds,
+        "process": launch_seconds - sum(part_seconds.values()),
         "warm-probe": warm_probe_seconds,
         "judge": timing.judge_seconds,
         "supervisor": timing.total_seconds - launch_seconds - warm_probe_seconds - timing.judge_seconds,
