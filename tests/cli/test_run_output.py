@@ -35,6 +35,12 @@ def test_standard_output_has_the_report_and_standard_error_the_progress(done: su
     assert "\x1b" not in done.stdout + done.stderr
 
 
+def test_a_run_can_be_explained_without_a_manifest_that_says_so(tmp_path: Path) -> None:
+    accelbench("run", "-", "--out", "out", "--explain", cwd=tmp_path, play="good", manifest=MANIFEST)
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["run"]["spec"]["measurement"]["explain"] is True
+
+
 def test_no_color_is_honoured_even_if_colour_is_forced(directory: Path, done: subprocess.CompletedProcess[str]) -> None:
     forced = accelbench("report", "out", cwd=directory, FORCE_COLOR="1")
     assert "\x1b[" in forced.stdout

@@ -22,7 +22,7 @@ RECORDINGS = 3
 RECORDED_SECONDS = 0.1
 """Planned seconds of a recording's calls."""
 RECORDED_EVENTS = 20_000
-"""Planned maximum of a recording's events: PyTorch took 0.14 s to write 5,000 events, and 2.5 s for 50,000."""
+"""Planned maximum of a recording's events. With so many, making and reading all recordings took 3 s in PyTorch."""
 MAXIMUM_EVENTS = 200_000
 """Maximum number of events of a single call."""
 MICROSECONDS = 1e6
