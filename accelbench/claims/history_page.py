@@ -64,8 +64,8 @@ def _changed_conditions(settled_claims: Sequence[SettledClaim]) -> list[str]:
     if not verdict_changes:
         return [summary]
     summary += (
-        f" {verdict_changes.total()} of the changes replaced a verdict that something was measured for. What it became "
-        "is the next verdict on record, which may come from a new measurement."
+        f" {verdict_changes.total()} of the changes replaced a verdict that was based on a measurement. The table "
+        "shows the next verdict on record, which may be based on a new measurement."
     )
     rows = [
         (VERDICT_NAMES[before], VERDICT_NAMES[after], str(count))

@@ -98,7 +98,7 @@ class Resnet(Workload):
         """
         p = parameters
         linear = 2.0 * p.batch * network.features(p) * p.classes
-        products, numbers = 3 * linear, 0.0  # `numbers` are those of all convolutions' outputs
+        products, numbers = 3 * linear, 0.0  # `numbers` counts the elements of all convolutions' outputs
         for conv, size in _convolutions_with_sizes(p):
             outputs = -(-size // conv.stride)  # rounded up
             forward = 2.0 * p.batch * _taps_inside(size, conv) ** 2 * conv.inputs * conv.outputs

@@ -72,7 +72,10 @@ def node_lost(pod: ObservedPod, until: datetime) -> AttemptFailure:
 
 
 def job_deleted(name: str, time_to_live: int | None = None) -> AttemptFailure:
-    """Return the failure of an attempt whose Job was deleted, by its time to live in seconds if that is not None."""
+    """Return the failure of an attempt whose Job was deleted.
+
+    `time_to_live` is the Job's ttlSecondsAfterFinished if that has deleted the Job, else None.
+    """
     deletion = f"Job {name} was deleted before its result was stored"
     if time_to_live is not None:
         detail = f"{deletion}, by its ttlSecondsAfterFinished of {time_to_live} s, which this operator has not set"

@@ -260,7 +260,7 @@ def _still_running(status: Manifest) -> tuple[str, ...]:
 
 
 def _failed_containers(status: Manifest) -> tuple[str, ...]:
-    """Return the name and the end of containers other than the runner's that failed, at most `MAXIMUM_CONTAINERS`."""
+    """Describe how containers other than the runner's failed, each with its name; at most `MAXIMUM_CONTAINERS`."""
     ends = (
         _describe_end(container["name"], (container.get("state") or {}).get("terminated") or {})
         for container in status.get("containerStatuses") or ()

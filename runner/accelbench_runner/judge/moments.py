@@ -119,6 +119,7 @@ def compare_moments(name: str, output: Array, expected: Distribution) -> MomentC
     moments = _terms(_ranks(values, expected.ordered), expected.mean_locations).mean(axis=1)
     with np.errstate(all="ignore"):
         ratios = np.abs(moments - expected.moments) / (MAXIMUM_ERRORS * expected.errors)
+    # Equal moments agree even if their standard error is 0, where the division gives NaN.
     ratios = np.nan_to_num(np.where(moments == expected.moments, 0.0, ratios), nan=MISMATCH, posinf=MISMATCH)
     worst = int(ratios.argmax())
     standard_errors = min(float(ratios[worst]) * MAXIMUM_ERRORS, MISMATCH)
