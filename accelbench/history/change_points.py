@@ -51,7 +51,7 @@ def install_hint() -> str | None:
 def has_enough_results(side: Side, *others: Side) -> bool:
     """Return True if a case on this side of a comparison has enough results over time to look for change points.
 
-    `others` are the other sides of the comparison.
+    `others` are the other sides of the comparison: parameters that they sweep distinguish cases of this side too.
     """
     return any(len(results) >= MINIMUM_RESULTS for results in side.results_by_case(*others).values())
 

@@ -129,8 +129,8 @@ class VariantOptions:
     def manifest_variants(self, default_uses: Sequence[str]) -> list[dict[str, Any]]:
         """Return the variants in the form of a manifest.
 
-        If none were chosen, they are the default ones. For each environment, the default variants whose framework it
-        requires are added once more, to run in that environment.
+        Without --variant, they are the default ones and, for each environment, those default ones once more whose
+        framework the environment requires, to run in that environment.
         """
         chosen = list(self.variants)
         if not chosen:

@@ -199,7 +199,10 @@ class _CasePage:
 
     @cached_property
     def _picture(self) -> "Picture | None":
-        """Return the workload's picture of what the case computes; None without one, and after the first case."""
+        """Return the workload's picture of what the case computes; None without one or without times.
+
+        Only the first case of a page has it, because it takes seconds.
+        """
         from accelbench.report.plots import picture
 
         has_times = any(variant.seconds for variant in self.result.variants)

@@ -68,7 +68,7 @@ class _LostTime(NamedTuple):
 
 
 def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
-    """Yield the shares of time that quota and hypervisor took, and that clocks were reduced for more than the limit."""
+    """Yield the shares of time that quota and hypervisor took, and those with reduced clocks that exceed the limit."""
     quota = quota_share(launch)
     if quota is not None:
         yield _LostTime(quota, QUOTA, f"Held back by the CPU quota: {percent(quota)} of the timed seconds")

@@ -93,7 +93,7 @@ class _Counter:
         self._counts: dict[str, float] = {}
         """Counted operations, by computation."""
         self._results: dict[str, Numbers] = {}
-        """First results of instructions, by the instruction's name."""
+        """The result of each instruction, by name; of an instruction with several results, the first."""
         for line in text.splitlines():
             match = RESULT.match(line)
             if match:
