@@ -88,7 +88,7 @@ def large(result: Result, size: int) -> Result:
     return result.model_copy(update={"notes": notes})
 
 
-def test_a_pod_whose_node_is_silent_past_its_time_is_lost_and_the_node_is_named(
+def test_a_pod_is_lost_if_its_node_is_silent_past_the_deadline_and_the_node_is_named(
     cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path, record: Callable[..., None]
 ) -> None:
     with Proxy(cluster.kubeconfig, kill=lambda: None) as proxy:
@@ -110,7 +110,7 @@ def test_a_pod_whose_node_is_silent_past_its_time_is_lost_and_the_node_is_named(
     assert "Traceback" not in operator.log(), operator.log()
 
 
-def test_a_result_that_is_too_large_leaves_its_headline_and_says_what_to_do(
+def test_a_result_that_is_too_large_leaves_its_headline_and_a_remedy(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, record: Callable[..., None]
 ) -> None:
     operator.start()
@@ -124,7 +124,7 @@ def test_a_result_that_is_too_large_leaves_its_headline_and_says_what_to_do(
     record("result too large", ended(cluster, "chain", "Incomplete", *words))
 
 
-def test_a_log_whose_beginning_was_rotated_away_leaves_its_headline_and_says_what_is_missing(
+def test_a_log_whose_beginning_was_rotated_away_leaves_its_headline_and_names_the_missing_part(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, record: Callable[..., None]
 ) -> None:
     operator.start()
@@ -138,7 +138,7 @@ def test_a_log_whose_beginning_was_rotated_away_leaves_its_headline_and_says_wha
     record("log rotated", ended(cluster, "chain", "Incomplete", *words))
 
 
-def test_a_log_that_was_altered_is_not_believed_and_the_run_says_so(
+def test_an_altered_log_is_rejected_and_the_run_reports_it(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, record: Callable[..., None]
 ) -> None:
     operator.start()
@@ -156,7 +156,7 @@ def test_a_log_that_was_altered_is_not_believed_and_the_run_says_so(
     assert all("verdict" not in each for each in stored["result"]["comparisons"])
 
 
-def test_a_result_that_somebody_deletes_before_the_end_is_missed_and_not_called_a_success(
+def test_a_run_whose_result_is_deleted_before_the_end_does_not_succeed(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, record: Callable[..., None]
 ) -> None:
     operator.start()
@@ -170,7 +170,7 @@ def test_a_result_that_somebody_deletes_before_the_end_is_missed_and_not_called_
     record("result deleted by hand", ended(cluster, "chain", "ResultMissing", *words))
 
 
-def test_an_operator_that_was_away_for_hours_stores_what_was_measured_meanwhile(
+def test_an_operator_that_was_down_for_hours_stores_the_results_of_that_time(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, record: Callable[..., None]
 ) -> None:
     operator.start()
@@ -184,7 +184,7 @@ def test_an_operator_that_was_away_for_hours_stores_what_was_measured_meanwhile(
 
 
 @pytest.mark.parametrize(("row", "clock"), [("operator's clock ahead", "+20m"), ("operator's clock behind", "-20m")])
-def test_a_clock_that_is_wrong_by_minutes_ends_no_case_that_is_well(
+def test_a_clock_that_is_wrong_by_minutes_ends_no_healthy_case(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, record: Callable[..., None], row: str, clock: str
 ) -> None:
     operator.start(clock)

@@ -16,7 +16,7 @@ WITHOUT_MESSAGE = {"run deleted in the middle", "namespace terminating"}
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_trouble_has_a_test_that_is_there_and_a_message_with_cause_and_remedy(row: str) -> None:
+def test_every_problem_has_an_existing_test_and_a_message_with_cause_and_remedy(row: str) -> None:
     file, _, name = SEEN[row]["test"].partition("::")
     assert f"def {name}(" in (ROOT / file).read_text()
     messages = [condition["message"] for condition in SEEN[row]["conditions"]]
@@ -29,5 +29,5 @@ def test_nothing_else_is_listed() -> None:
 
 
 @pytest.mark.parametrize("reason", [*AttemptReason, *FailureReason])
-def test_every_failure_says_what_to_do_about_it(reason: AttemptReason | FailureReason) -> None:
+def test_every_failure_has_a_remedy(reason: AttemptReason | FailureReason) -> None:
     assert reason.remedy or reason is AttemptReason.CANCELLED
