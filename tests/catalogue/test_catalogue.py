@@ -54,7 +54,7 @@ def problems(**spec: Any) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", catalogue.names())
-def test_a_workload_is_called_like_its_file_and_describes_itself(name: str) -> None:
+def test_a_workload_has_the_name_of_its_file_and_a_description(name: str) -> None:
     workload = catalogue.find(name)
     assert workload.name == name
     assert (workload.__class__.__doc__ or "").strip()
@@ -118,7 +118,7 @@ def test_strings_become_what_the_field_is() -> None:
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "0"])
-def test_numbers_that_are_none_are_refused(value: str) -> None:
+def test_invalid_numbers_are_refused(value: str) -> None:
     with pytest.raises(ValidationError):
         catalogue.parse_parameters(catalogue.find("xor"), {"learning_rate": value})
 
@@ -241,11 +241,11 @@ def test_a_run_that_can_be_run_has_no_problems() -> None:
         ),
     ],
 )
-def test_what_cannot_be_run_is_refused_with_what_to_do(spec: dict[str, Any], path: str, message: str) -> None:
+def test_a_run_that_cannot_be_run_is_refused_with_the_remedy(spec: dict[str, Any], path: str, message: str) -> None:
     assert problems(**spec) == [(path, message)]
 
 
-def test_everything_wrong_is_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     found = problems(
         workload={"name": "matmul-chain", "parameters": {"size": 0, "depth": 1}},
         variants=[{"use": "jax/jitt"}, {"use": "torch/eager"}],
@@ -319,14 +319,14 @@ def test_swept_values_that_contradict_each_other_are_refused_with_the_case() -> 
         ),
     ],
 )
-def test_only_what_a_workload_shows_can_be_expected_of_it(
+def test_only_observations_of_a_workload_can_be_expected(
     workload: str, expectation: dict[str, str], path: str, message: str
 ) -> None:
     found = problems(workload={"name": workload}, expectations=[{"variant": "jax/jit", **expectation}])
     assert found == [(f"spec.expectations[0].{path}", message)]
 
 
-def test_what_a_workload_names_itself_can_be_expected_of_it() -> None:
+def test_observations_that_a_workload_names_can_be_expected() -> None:
     expectations = [{"observation": "values", "variant": "jax/jit", "equals": "1, 2"}]
     assert problems(workload={"name": "selu"}, expectations=expectations) == []
 

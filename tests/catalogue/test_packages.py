@@ -153,7 +153,7 @@ SIZED = (
         ),
     ],
 )
-def test_a_run_is_not_accepted_for_which_the_workload_raises(install: Install, method: str, message: str) -> None:
+def test_a_run_whose_workload_raises_is_not_accepted(install: Install, method: str, message: str) -> None:
     install(f"{SIZED}\n    def {method}\n")
     run = run_manifest(workload={"name": "doubling"}, variants=[{"use": "jax/jit"}], sizes=(0,))
     refused = accept(run, Profiles(), "runner:1")
@@ -161,7 +161,7 @@ def test_a_run_is_not_accepted_for_which_the_workload_raises(install: Install, m
     assert refused.message == f"spec.workload: doubling: {message}"
 
 
-def test_the_list_shows_what_is_broken_and_all_others(install: Install, tmp_path: Path) -> None:
+def test_the_list_shows_broken_workloads_and_all_others(install: Install, tmp_path: Path) -> None:
     install("1 / 0\n")
     cause = f"{PLACE}some_workloads.py, line 1: ZeroDivisionError: division by zero"
     listed = accelbench("workloads", cwd=tmp_path, COLUMNS="400")
@@ -174,7 +174,9 @@ def test_the_list_shows_what_is_broken_and_all_others(install: Install, tmp_path
 
 
 @pytest.mark.parametrize("asked", [("workloads", "doubling"), ("validate", "theirs.yaml"), ("run", "theirs.yaml")])
-def test_a_command_that_needs_the_broken_one_says_why(install: Install, tmp_path: Path, asked: tuple[str, ...]) -> None:
+def test_a_command_that_needs_a_broken_workload_gives_the_reason(
+    install: Install, tmp_path: Path, asked: tuple[str, ...]
+) -> None:
     install("1 / 0\n")
     (tmp_path / "theirs.yaml").write_text(MANIFEST)
     done = accelbench(*asked, cwd=tmp_path, COLUMNS="400")
