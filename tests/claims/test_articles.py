@@ -11,7 +11,7 @@ ROWS = Path(__file__).parents[2] / "examples" / "claims"
 ABOUT = articles.load(ROWS)
 
 
-def test_every_article_that_is_quoted_is_there_once() -> None:
+def test_every_quoted_article_is_stored_once() -> None:
     names = [each.name for each in ABOUT.articles]
     assert sorted(set(names)) == names
     assert {claim.article for claim in load(ROWS)} | {each.article for each in ABOUT.mistakes} <= set(names)
@@ -20,7 +20,7 @@ def test_every_article_that_is_quoted_is_there_once() -> None:
 @pytest.mark.parametrize(
     ("text", "said"), [(None, "No such file"), ("chosen: [", "articles.yaml"), ("chosen: x", "Field")]
 )
-def test_articles_that_are_none_are_refused_with_their_place(text: str | None, said: str, tmp_path: Path) -> None:
+def test_invalid_articles_are_refused_with_the_place(text: str | None, said: str, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / articles.ARTICLES).write_text(text)
     with pytest.raises(InvalidLedgerError, match=said):

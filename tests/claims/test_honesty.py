@@ -30,7 +30,7 @@ def copied(name: str, to: Path, file: str, before: str, after: str) -> Path:
     return to
 
 
-def test_a_result_that_was_asked_other_bounds_settles_nothing_unless_the_history_says_why(
+def test_a_result_with_other_bounds_decides_nothing_unless_the_history_explains_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = copied(TRAPS, tmp_path, "run.json", '"atLeast":"2"', '"atLeast":"3"')
@@ -49,13 +49,13 @@ def test_a_result_that_was_asked_other_bounds_settles_nothing_unless_the_history
     assert load_run(too_early, run_of(too_early, results)) is None
 
 
-def test_a_result_that_was_asked_the_same_bounds_is_held_to_nothing_else() -> None:
+def test_a_result_with_the_bounds_of_its_manifest_is_recognised() -> None:
     kept = load_run(CLAIMS[17], run_of(CLAIMS[17]))
     assert kept is not None
     assert not kept.has_other_bounds
 
 
-def test_another_workload_is_another_question(tmp_path: Path) -> None:
+def test_another_workload_is_another_claim(tmp_path: Path) -> None:
     results = copied(BRANCH, tmp_path, "run.json", '"name":"data-dependent-branch"', '"name":"selu"')
     assert load_run(CLAIMS[17], run_of(CLAIMS[17], results)) is None
 

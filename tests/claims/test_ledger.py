@@ -64,7 +64,7 @@ def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:
         ("-3", "'-3' is neither a row"),
     ],
 )
-def test_a_row_that_is_none_is_refused_with_those_that_are(rows: str, said: str) -> None:
+def test_an_unknown_row_is_refused_with_the_known_ones(rows: str, said: str) -> None:
     with pytest.raises(UnknownRowError, match=said):
         choose(CLAIMS, rows)
 
@@ -77,7 +77,7 @@ def test_a_row_that_is_none_is_refused_with_those_that_are(rows: str, said: str)
         (None, "No such file"),
     ],
 )
-def test_a_ledger_that_is_none_is_refused_with_its_place(text: str | None, said: str, tmp_path: Path) -> None:
+def test_an_invalid_ledger_is_refused_with_the_place(text: str | None, said: str, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / LEDGER).write_text(text)
     with pytest.raises(InvalidLedgerError, match=said):
@@ -92,7 +92,7 @@ def test_a_ledger_that_is_none_is_refused_with_its_place(text: str | None, said:
         ("{variant: jax/jit, over: pytorch/eager, least: '1'}", "majorities"),
     ],
 )
-def test_a_majority_that_asks_nothing_is_refused(majority: str, said: str, tmp_path: Path) -> None:
+def test_an_invalid_majority_is_refused(majority: str, said: str, tmp_path: Path) -> None:
     entry = {"row": 1, "article": "A0", "quote": "w", "asks": "a?", "hardware": ["cpu"], "manifests": ["1.yaml"]}
     entry |= {"majorities": [yaml.safe_load(majority)]}
     (tmp_path / LEDGER).write_text(yaml.safe_dump([entry]))
@@ -100,20 +100,20 @@ def test_a_majority_that_asks_nothing_is_refused(majority: str, said: str, tmp_p
         load(tmp_path)
 
 
-def test_a_claim_that_no_hardware_can_settle_is_refused(tmp_path: Path) -> None:
+def test_a_claim_that_no_hardware_can_decide_is_refused(tmp_path: Path) -> None:
     text = (ROOT / "examples" / "claims" / LEDGER).read_text()
     (tmp_path / LEDGER).write_text(text.replace("hardware: [gpu]", "hardware: []", 1))
     with pytest.raises(InvalidLedgerError, match=r"ledger\.yaml: 0\.hardware: Tuple should have at least 1 item"):
         load(tmp_path)
 
 
-def test_a_ledger_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_ledger_that_is_not_text_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / LEDGER).write_bytes(b"- row: 1\n  quote: \xff\n")
     with pytest.raises(InvalidLedgerError, match=r"ledger\.yaml is not UTF-8 text"):
         load(tmp_path)
 
 
-def test_a_row_stands_once(tmp_path: Path) -> None:
+def test_a_row_occurs_once(tmp_path: Path) -> None:
     text = (ROOT / "examples" / "claims" / LEDGER).read_text()
     entry = text[text.index("- row: 2\n") : text.index("- row: 3\n")]
     (tmp_path / LEDGER).write_text(entry + entry)
@@ -166,7 +166,7 @@ def asked(name: str) -> BenchmarkRun:
     return run
 
 
-def test_one_setting_decides_a_claim() -> None:
+def test_a_claim_is_decided_by_one_setting() -> None:
     """A workload in two precisions is two questions, and the article asked one."""
     for claim in CLAIMS:
         settings: dict[str, set[str | None]] = {}

@@ -39,7 +39,7 @@ def test_replaced_results_are_on_the_page_of_the_history(pages: Mapping[str, str
     assert re.search(r"`git show [0-9a-f]{7,40}:docs/results/claims/earlier/cpu/17-\S+/report\.md`", row)
 
 
-def test_what_is_to_be_measured_is_on_a_page_of_its_own(pages: Mapping[str, str]) -> None:
+def test_claims_to_be_measured_are_on_a_page_of_their_own(pages: Mapping[str, str]) -> None:
     assert re.search(r"\| 4 \|.*a100", pages["next.md"])
     assert "--rows 42  # 42-composed-derivatives" in pages["next.md"]
     assert "--rows 17" not in pages["next.md"]
@@ -58,7 +58,7 @@ def test_the_words_of_the_tables_are_explained(pages: Mapping[str, str]) -> None
     assert {"eager", "op-by-op", "jit", "certificate", "unknown (0.1 to 7.4)"} <= explained
 
 
-def test_what_was_refuted_is_on_the_first_screen(pages: Mapping[str, str]) -> None:
+def test_refuted_claims_are_on_the_first_screen(pages: Mapping[str, str]) -> None:
     first_screen, _, rest = pages["claims.md"].partition("## All of them")
     for text in (first_screen, rest):
         assert "A Python branch on data is an error under jit (TracerBoolConversionError)" in text

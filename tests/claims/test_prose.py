@@ -51,7 +51,7 @@ def test_every_figure_of_an_answer_is_in_its_tables(row: int) -> None:
         ("See row 31, in version 0.10.2 of 2026-11-27.", ()),
     ],
 )
-def test_a_figure_that_no_table_has_is_found(answer: str, unsupported: tuple[str, ...]) -> None:
+def test_a_figure_that_no_table_has_is_detected(answer: str, unsupported: tuple[str, ...]) -> None:
     assert unsupported_figures(answer, "1.50 times as slow (1.44 to 1.56), 30.1 ms, 20.0 ms") == unsupported
 
 
@@ -61,13 +61,13 @@ def test_the_page_has_at_most_nine_thousand_words() -> None:
     assert len(words) <= MAXIMUM_WORDS
 
 
-def test_every_row_of_the_page_tells_versions_days_and_the_age_of_its_bounds() -> None:
+def test_every_row_of_the_page_has_versions_dates_and_the_age_of_its_bounds() -> None:
     for row in (11, 17, 33):
         rests_on = answers.basis(settled(row))
         assert re.search(r"(JAX|PyTorch) \d+\.\d+.*20\d\d-\d\d-\d\d.*bounds written .*\([0-9a-f]{8}\)", rests_on), row
 
 
-def test_a_verdict_of_compiled_programs_alone_says_so() -> None:
+def test_a_verdict_by_compiled_programs_alone_is_marked() -> None:
     assert answers.is_by_program(settled(4))
     assert not answers.is_by_program(settled(8))
     assert not answers.is_by_program(settled(38))  # its program is known, and its verdict is still to come

@@ -12,7 +12,7 @@ PASSAGES = passages()
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"row {claim.row}")
-def test_a_quote_stands_in_its_article(claim: Claim) -> None:
+def test_a_quote_is_in_its_article(claim: Claim) -> None:
     missing = [part for part in claim.quote.split(LEFT_OUT) if not stands_in(part, PASSAGES[claim.article])]
     assert missing == [], f"not in {claim.article}, or not in its passages in tests/claims/quotes.yaml"
 
@@ -23,7 +23,7 @@ def test_no_part_of_a_quote_ends_before_its_sentence_does(claim: Claim) -> None:
     assert cut == []
 
 
-def test_a_quote_that_lost_what_qualifies_it_is_not_whole() -> None:
+def test_a_quote_without_its_qualification_is_incomplete() -> None:
     first, clause, others = (
         "JAX achieves 2-3x speedups via XLA compilation and functional purity",
         ", but only",
@@ -35,7 +35,7 @@ def test_a_quote_that_lost_what_qualifies_it_is_not_whole() -> None:
     assert is_whole(first, [first + ": x = 1"])
 
 
-def test_a_quote_of_another_article_or_in_other_words_does_not() -> None:
+def test_a_quote_of_another_article_or_in_other_words_does_not_match() -> None:
     said = "shapes that depend on array values cause recompilation".capitalize()
     assert stands_in(said, PASSAGES["A3"])
     assert not stands_in(said, PASSAGES["A2"])

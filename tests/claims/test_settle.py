@@ -74,7 +74,7 @@ def test_the_whole_interval_decides(interval: tuple[str, str], verdict: str) -> 
     assert settled(a_result(*interval)).verdict == verdict
 
 
-def test_all_expectations_have_to_be_met_and_one_that_is_not_refutes() -> None:
+def test_all_expectations_have_to_be_met_and_one_unmet_refutes() -> None:
     assert settled(a_result("2.1", "2.3"), expectations=(TWICE, QUICK)).verdict == "confirmed"
     assert settled(a_result("1.2", "1.4"), expectations=(TWICE, QUICK)).verdict == "refuted"
 
@@ -87,7 +87,7 @@ def test_all_cases_have_to_confirm_and_one_refutes() -> None:
     assert settled(yes, cases=2).verdict == "measured-not-decided"
 
 
-def test_what_is_invalid_failed_or_partial_settles_nothing() -> None:
+def test_invalid_failed_or_partial_results_decide_nothing() -> None:
     assert settled(invalid()).verdict == "inconclusive"
     failed = a_result("2.1", "2.3").model_copy(
         update={"variants": (sample.variant(USES[0], "1"), sample.failed(USES[1]))}
@@ -99,13 +99,13 @@ def test_what_is_invalid_failed_or_partial_settles_nothing() -> None:
 
 
 @pytest.mark.parametrize("interval", [("2.1", "2.3"), ("1.2", "1.4")])
-def test_fewer_rounds_than_a_verdict_may_rest_on_settle_nothing(interval: tuple[str, str]) -> None:
+def test_fewer_rounds_than_a_verdict_requires_decide_nothing(interval: tuple[str, str]) -> None:
     found = settled(a_result(*interval, rounds=2, stopped="TimeLimitReached"), expectations=(TWICE, QUICK))
     assert found.verdict == "inconclusive"
     assert all("2 of at least 5 rounds were measured" in sentence for sentence in found.sentences)
 
 
-def test_a_parity_beyond_the_tolerance_refutes_what_rests_on_parity() -> None:
+def test_a_parity_beyond_the_tolerance_refutes_a_claim_on_parity() -> None:
     same = Expectation(metric="parity", variant="jax/jit", at_most="1")
     off = Check(name="parity", outcome="failed", reading="x is off", threshold="1", variant="jax/jit")
     numbers = Numbers(parity="3.2")
@@ -114,7 +114,7 @@ def test_a_parity_beyond_the_tolerance_refutes_what_rests_on_parity() -> None:
     assert settled(result, expectations=(same,)).verdict == "refuted"
 
 
-def test_other_hardware_settles_nothing_and_what_it_found_stands_beside() -> None:
+def test_results_on_other_hardware_decide_nothing_and_are_shown() -> None:
     fast = a_result("2.1", "2.3")
     of_gpus = CLAIM.model_copy(update={"hardware": ("gpu",)})
     found = settle(of_gpus, [asked(fast)], hardware="cpu")
@@ -125,7 +125,7 @@ def test_other_hardware_settles_nothing_and_what_it_found_stands_beside() -> Non
     assert (waiting.verdict, waiting.manifests_to_run) == ("not-measured-yet", ("02-jit",))
 
 
-def test_what_was_measured_there_in_another_setting_is_measured_and_decides_nothing() -> None:
+def test_results_in_another_setting_are_shown_and_decide_nothing() -> None:
     of_gpus = CLAIM.model_copy(update={"hardware": ("gpu",)})
     fast = a_result("2.1", "2.3")
     on_gpu = fast.model_copy(
@@ -138,7 +138,7 @@ def test_what_was_measured_there_in_another_setting_is_measured_and_decides_noth
     assert (found.verdict, found.sentences) == ("measured-not-decided", ())
 
 
-def test_a_time_of_one_machine_is_settled_on_that_machine_alone() -> None:
+def test_a_time_of_one_machine_is_decided_on_that_machine_alone() -> None:
     claim = CLAIM.model_copy(update={"machine": "RTX 3090"})
     other = a_result("2.1", "2.3")
     same = other.model_copy(update={"fingerprint": {**other.fingerprint, "device.name": "NVIDIA GeForce RTX 3090"}})
@@ -175,7 +175,7 @@ TARGETS = ("h100", "v5e-16")
         (("cpu",), (1, 1), "untestable-here"),
     ],
 )
-def test_a_compiled_program_settles_a_claim_about_the_hardware_that_it_was_compiled_for(
+def test_a_compiled_program_decides_a_claim_about_its_target_hardware(
     hardware: tuple[Hardware, ...], kernels: tuple[int, int], verdict: str
 ) -> None:
     """Wherever it was compiled: nothing ran there."""
@@ -184,7 +184,7 @@ def test_a_compiled_program_settles_a_claim_about_the_hardware_that_it_was_compi
     assert settle(claim, [asked(*results, expectations=(ONE,), targets=TARGETS)], hardware="cpu").verdict == verdict
 
 
-def test_a_compiled_program_alone_does_not_confirm_what_has_to_be_measured_as_well() -> None:
+def test_a_compiled_program_alone_does_not_confirm_a_claim_that_needs_measuring_too() -> None:
     """It can refute it."""
     claim = CLAIM.model_copy(update={"hardware": ("gpu",)})
     measured = asked(a_result("2.1", "2.3"))
@@ -202,25 +202,25 @@ def test_a_question_of_the_ledgers_own_is_neither_confirmed_nor_refuted(interval
     assert settle(own, [ClaimManifest("02-jit", None)], hardware="cpu").verdict == "not-measured-yet"
 
 
-def test_bounds_of_the_ledgers_own_stand_in_place_of_the_manifests() -> None:
+def test_bounds_of_the_ledger_replace_those_of_the_manifest() -> None:
     slow = CLAIM.model_copy(update={"expectations": (TWICE,)})
     result = a_result("1.2", "1.4")
     assert settle(slow, [asked(result, expectations=())], hardware="cpu").verdict == "refuted"
 
 
-def test_what_was_found_is_said_with_its_numbers() -> None:
+def test_a_finding_is_given_with_its_numbers() -> None:
     [sentence] = settled(a_result("2.1", "2.3")).sentences
     assert sentence == "jax/jit at least 2 times as fast as pytorch/eager: met, 2.2 times as fast (2.1 to 2.3)."
 
 
-def test_what_several_workloads_found_is_said_of_each() -> None:
+def test_findings_of_several_workloads_are_given_for_each() -> None:
     one = a_result("2.1", "2.3")
     other = one.model_copy(update={"case": one.case.model_copy(update={"workload": "maxsim"})})
     assert [sentence.partition(": ")[0] for sentence in settled(one, other).sentences] == [one.case.workload, "maxsim"]
     assert settled(one, one).sentences[0].startswith("jax/jit at least 2 times as fast")
 
 
-def test_seconds_of_a_machine_that_nobody_names_are_settled_nowhere() -> None:
+def test_seconds_of_an_unnamed_machine_are_never_decided() -> None:
     claim = CLAIM.model_copy(update={"machine": UNNAMED})
     for here in ("cpu", "gpu"):
         assert settle(claim, [asked(a_result("2.1", "2.3"))], hardware=here).verdict == "untestable-anywhere"
@@ -234,7 +234,7 @@ def test_seconds_of_a_machine_that_nobody_names_are_settled_nowhere() -> None:
         ((("1.2", "1.4"),), "inconclusive"),
     ],
 )
-def test_of_what_can_be_so_one_manifest_is_enough_and_none_refutes(
+def test_a_claim_of_possibility_needs_one_manifest_and_none_refutes_it(
     intervals: tuple[tuple[str, str], ...], verdict: str
 ) -> None:
     claim = CLAIM.model_copy(update={"kind": "possibility"})
@@ -243,13 +243,13 @@ def test_of_what_can_be_so_one_manifest_is_enough_and_none_refutes(
 
 
 @pytest.mark.parametrize("record", [None, LATE])
-def test_an_example_that_was_chosen_after_its_result_is_none(record: BoundsRecord | None) -> None:
+def test_an_example_chosen_after_its_result_does_not_count(record: BoundsRecord | None) -> None:
     claim = CLAIM.model_copy(update={"kind": "possibility"})
     found = settle(claim, [asked(a_result("2.1", "2.3"))], hardware="cpu", record=record)
     assert found.verdict == "inconclusive"
 
 
-def test_an_example_of_what_can_be_so_has_to_be_a_whole_run() -> None:
+def test_an_example_of_a_possibility_has_to_be_a_whole_run() -> None:
     claim = CLAIM.model_copy(update={"kind": "possibility"})
     partial = asked(a_result("2.1", "2.3"), cases=2)
     assert settle(claim, [partial], hardware="cpu", record=EARLY).verdict == "measured-not-decided"
@@ -257,7 +257,7 @@ def test_an_example_of_what_can_be_so_has_to_be_a_whole_run() -> None:
 
 
 @pytest.mark.parametrize("interval", [("2.1", "2.3"), ("1.2", "1.4")])
-def test_what_cannot_be_measured_is_an_opinion_whatever_was_measured_next_to_it(interval: tuple[str, str]) -> None:
+def test_a_claim_that_cannot_be_measured_is_an_opinion_despite_related_results(interval: tuple[str, str]) -> None:
     opinion = CLAIM.model_copy(update={"kind": "opinion"})
     assert settle(opinion, [asked(a_result(*interval))], hardware="cpu").verdict == "opinion"
     assert settle(opinion, [], hardware="cpu").verdict == "opinion"
@@ -277,7 +277,7 @@ def test_a_claim_without_a_manifest_of_its_setting_has_no_verdict() -> None:
         (None, "not-recorded"),
     ],
 )
-def test_a_verdict_tells_whether_its_bounds_were_written_before_its_results(
+def test_a_verdict_shows_whether_its_bounds_were_written_before_its_results(
     written: BoundsRecord | None, age: str
 ) -> None:
     earlier = Replaced(measured=date(2026, 1, 1), result="")
@@ -286,7 +286,7 @@ def test_a_verdict_tells_whether_its_bounds_were_written_before_its_results(
     assert settle(claim, [asked(result)], hardware="cpu", record=written).bounds_age == age
 
 
-def test_an_answer_in_words_is_shown_only_with_the_results_and_the_verdict_that_it_was_written_for() -> None:
+def test_an_answer_is_shown_only_with_the_results_and_the_verdict_that_it_was_written_for() -> None:
     result = a_result("2.1", "2.3")
     digest = settle(CLAIM, [asked(result)], hardware="cpu").results_digest
     claim = CLAIM.model_copy(update={"answers": {"confirmed": "Twice."}, "written_for": digest})

@@ -51,7 +51,7 @@ def settled(*runs: tuple[Result, ...] | None, **bounds: str) -> SettledClaim:
     return settle(claim, [ClaimManifest(str(number), run) for number, run in enumerate(measured)], hardware="cpu")
 
 
-def test_every_case_has_its_own_say() -> None:
+def test_every_case_is_decided_by_itself() -> None:
     """Of 1.0 and 4.0 neither lies near their geometric mean."""
     runs = ((a_result(jit=1.0, seed=1),), (a_result(jit=4.0, seed=2),))
     found = settled(*runs, at_least="1.9", at_most="2.1")
@@ -63,12 +63,12 @@ def test_every_case_has_its_own_say() -> None:
     assert settled(*runs, at_least="0.9").verdict == "confirmed"
 
 
-def test_a_speedup_that_may_lie_on_either_side_settles_nothing() -> None:
+def test_a_speedup_that_may_be_on_either_side_decides_nothing() -> None:
     runs = ((a_result(jit=2.0, seed=3),), (a_result(jit=2.0, seed=4),))
     assert settled(*runs, at_least="2").verdict == "inconclusive"
 
 
-def test_neither_side_need_be_the_baseline_and_moods_cancel() -> None:
+def test_neither_side_has_to_be_the_baseline_and_common_noise_cancels() -> None:
     """Rounds differ by a fifth; what is found is known to a hundredth, because a round's launches are compared."""
     slower, quicker = (a_result(jit=factor, compiled=3.0, seed=5) for factor in (1.05, 1.25))
     assert settled((slower,), at_least="1.01", at_most="1.09").verdict == "confirmed"
@@ -100,7 +100,7 @@ def test_neither_side_need_be_the_baseline_and_moods_cancel() -> None:
         ),
     ],
 )
-def test_one_case_that_does_not_count_leaves_all_undecided(changes: dict[str, Any], said: str) -> None:
+def test_one_case_that_does_not_count_leaves_the_claim_undecided(changes: dict[str, Any], said: str) -> None:
     """A suite without its worst case is another suite."""
     sound = a_result(jit=4.0)
     broken = a_result(jit=4.0).model_copy(update=changes)
@@ -139,7 +139,7 @@ def test_a_majority_without_one_of_its_cases_is_undecided() -> None:
     assert "it has 2 of at least 5 rounds" in found.sentence
 
 
-def test_a_result_can_be_held_against_another_baseline() -> None:
+def test_a_result_can_be_compared_with_another_baseline() -> None:
     result = a_result(jit=4.0, compiled=2.0)
     assert result.case.baseline == COMPILE
     again = suite.with_baseline(result, EAGER)

@@ -33,7 +33,7 @@ def asked(article: str, claims: Literal["figure", "direction"] = "figure") -> Tr
     return Training(variant=COMPILE, over=EAGER, units=10_000, article=article, claims=claims)
 
 
-def test_compiling_counts_as_the_article_has_it() -> None:
+def test_compiling_counts_as_in_the_article() -> None:
     """20 s of epochs and 20 s of compiling are twice as long."""
     found = training.evaluate(asked("0.5"), a_result(compiling="20", lower="0.99", upper="1.01"))
     assert found.outcome == "met"
@@ -45,14 +45,14 @@ def test_compiling_counts_as_the_article_has_it() -> None:
     ("article", "bounds"),
     [(1.5, (1.25, 2)), (3.0, (2, 5)), (0.8, (1 / 1.5, 1 / 1.125)), (0.1, (1 / 19, 1 / 5.5))],
 )
-def test_the_rule_is_half_the_articles_advantage_at_least_and_twice_the_advantage_at_most(
+def test_the_bounds_are_half_and_twice_the_advantage_of_the_article(
     article: float, bounds: tuple[float, float]
 ) -> None:
     assert training.bounds(asked(str(article))) == pytest.approx(bounds)
 
 
 @pytest.mark.parametrize(("article", "bounds"), [(1.5, (1.25, math.inf)), (0.8, (0, 1 / 1.125))])
-def test_where_an_article_gives_no_factor_more_of_it_is_no_contradiction(
+def test_without_a_factor_in_the_article_a_larger_advantage_does_not_contradict(
     article: float, bounds: tuple[float, float]
 ) -> None:
     assert training.bounds(asked(str(article), "direction")) == pytest.approx(bounds)
@@ -66,7 +66,7 @@ def test_where_an_article_gives_no_factor_more_of_it_is_no_contradiction(
 
 
 @pytest.mark.parametrize(("article", "claims", "excluded"), [("0.5", "figure", False), ("0.45", "figure", True)])
-def test_an_interval_without_the_articles_figure_says_so(
+def test_an_interval_without_the_articles_figure_is_noted(
     article: str, claims: Literal["figure", "direction"], excluded: bool
 ) -> None:
     found = training.evaluate(asked(article, claims), a_result(compiling="20", lower="0.99", upper="1.01"))
@@ -82,7 +82,7 @@ def test_a_ratio_that_may_lie_on_either_side_is_undecided() -> None:
     assert training.evaluate(asked("1.2"), a_result(compiling="0", lower="0.9", upper="1.3")).outcome == "undecided"
 
 
-def test_what_was_not_compared_or_in_too_few_rounds_is_undecided() -> None:
+def test_a_missing_comparison_or_one_with_too_few_rounds_is_undecided() -> None:
     result = a_result(compiling="20", lower="0.99", upper="1.01")
     alone = training.evaluate(asked("0.5"), result.model_copy(update={"comparisons": ()}))
     assert (alone.outcome, alone.is_valid) == ("undecided", False)

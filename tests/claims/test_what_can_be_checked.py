@@ -44,7 +44,7 @@ def of_claim(name: str) -> list[Case]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", narrow())
-def test_parity_can_see_what_a_claim_measures(name: str) -> None:
+def test_parity_fails_a_step_without_effect_in_every_claim(name: str) -> None:
     """A step that does nothing would not pass."""
     for case in of_claim(name):
         workload, parameters, arrays = given(case)
@@ -59,7 +59,7 @@ def test_parity_can_see_what_a_claim_measures(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "finite"), [("01-eager-pytorch", True), ("01-eager-pytorch-as-published", False)])
-def test_nothing_of_the_articles_own_chain_can_be_checked(name: str, finite: bool) -> None:
+def test_outputs_of_the_articles_own_chain_cannot_be_checked(name: str, finite: bool) -> None:
     """So it stands beside row 1, and decides nothing."""
     [case] = of_claim(name)
     workload, parameters, arrays = given(case)

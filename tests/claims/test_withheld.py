@@ -36,7 +36,7 @@ def settled(claim: Claim, row: Interval, product: MeasuredRun | None = None) -> 
 
 
 @pytest.mark.parametrize("interval", [("2.1", "2.3"), ("1.2", "1.4"), ("1.9", "2.1")])
-def test_sides_that_are_not_as_their_communities_run_them_settle_nothing_and_what_they_lack_is_said(
+def test_sides_unlike_common_practice_decide_nothing_and_the_shortcomings_are_named(
     interval: Interval,
 ) -> None:
     found = settled(a_claim(sides_lack="CUDA graphs"), interval)
@@ -44,7 +44,7 @@ def test_sides_that_are_not_as_their_communities_run_them_settle_nothing_and_wha
     assert "missing: CUDA graphs" in found.withheld[0]
 
 
-def test_what_the_sides_lack_is_said_before_anything_is_measured() -> None:
+def test_shortcomings_of_the_sides_are_named_before_anything_is_measured() -> None:
     found = settle(a_claim(sides_lack="CUDA graphs"), [ClaimManifest("row", None)], hardware="cpu")
     assert found.verdict == "not-measured-yet"
     assert "missing: CUDA graphs" in found.withheld[0]
@@ -62,7 +62,7 @@ def test_what_the_sides_lack_is_said_before_anything_is_measured() -> None:
         (("0.9", "1.1"), ("2.0", "2.2"), "refuted"),  # no difference needs no explanation
     ],
 )
-def test_a_ratio_of_two_frameworks_that_is_no_more_than_that_of_a_plain_product_settles_nothing(
+def test_a_ratio_no_larger_than_that_of_a_plain_product_decides_nothing(
     row: Interval, product: Interval, verdict: str
 ) -> None:
     found = settled(a_claim(control="product.yaml"), row, a_run("product", product))
@@ -76,7 +76,7 @@ def test_a_product_on_another_processor_explains_nothing_and_a_verdict_needs_one
         assert settled(a_claim(control="product.yaml"), ("2.1", "2.3"), product).verdict == "withheld"
 
 
-def test_a_product_alone_is_no_measurement_of_the_row() -> None:
+def test_a_plain_product_alone_does_not_measure_the_row() -> None:
     product = a_run("product", ("1.0", "1.1"))
     manifests = [ClaimManifest("row", None)]
     found = settle(
@@ -93,6 +93,6 @@ def test_a_question_of_our_own_keeps_an_answer_that_the_product_does_not_explain
     assert "a plain product" in found.controls[0]
 
 
-def test_a_control_that_is_not_shown_is_refused() -> None:
+def test_a_control_that_the_page_does_not_show_is_refused() -> None:
     with pytest.raises(ValueError, match=r"other\.yaml is not in beside"):
         a_claim(control="other.yaml")

@@ -34,7 +34,7 @@ def test_a_ratio_has_two_digits_and_no_percent(speedup: tuple[float, float, floa
         ),
     ],
 )
-def test_what_became_of_an_expectation_is_an_answer(sentence: str, said: str) -> None:
+def test_the_outcome_of_an_expectation_is_an_answer(sentence: str, said: str) -> None:
     assert simplify_sentence(sentence) == said
 
 
@@ -47,5 +47,5 @@ def test_what_became_of_an_expectation_is_an_answer(sentence: str, said: str) ->
         (("2", "3"), "a at least 2 and at most 3 times as fast as b"),
     ],
 )
-def test_what_was_expected_of_a_speedup_is_said_in_words(bounds: tuple[str | None, str | None], said: str) -> None:
+def test_the_expectation_on_a_speedup_is_given_in_words(bounds: tuple[str | None, str | None], said: str) -> None:
     assert expected_speedup("a", "b", *bounds) == said
