@@ -40,11 +40,11 @@ def incompressible(length: int, seed: int) -> str:
     return "".join(random.Random(seed).choices(string.ascii_letters + string.digits + string.punctuation, k=length))  # noqa: S311
 
 
-def test_the_shares_of_the_log_are_the_whole_log() -> None:
+def test_the_shares_of_the_log_add_up_to_the_whole() -> None:
     assert sum(MAXIMUM_BYTES_BY_KIND.values()) == MAXIMUM_LOG_BYTES
 
 
-def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_and_the_result(
+def test_the_largest_possible_case_keeps_every_checkpoint_and_the_result(
     written: tuple[LogWriter, Callable[[], bytes]],
 ) -> None:
     log, content = written
@@ -81,7 +81,7 @@ def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_an
     assert sum(isinstance(event, RoundFinished) for event in events) == 50
 
 
-def test_what_is_left_out_is_said_where_it_begins(written: tuple[LogWriter, Callable[[], bytes]]) -> None:
+def test_an_omission_is_noted_where_it_begins(written: tuple[LogWriter, Callable[[], bytes]]) -> None:
     log, content = written
     text = incompressible(6000, 0)
     for number in range(400):
@@ -90,7 +90,7 @@ def test_what_is_left_out_is_said_where_it_begins(written: tuple[LogWriter, Call
     assert notices == ["accelbench: block series of launches from here on left out: their share of the log is used up"]
 
 
-def test_a_document_is_in_the_log_whole_or_not_at_all(written: tuple[LogWriter, Callable[[], bytes]]) -> None:
+def test_a_document_is_in_the_log_completely_or_not_at_all(written: tuple[LogWriter, Callable[[], bytes]]) -> None:
     log, content = written
     text = incompressible(60_000, 0)
     for number in range(100):

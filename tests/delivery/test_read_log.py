@@ -49,7 +49,7 @@ def documents_of(delivered: LogDocuments) -> list[tuple[DocumentKind, str, str]]
 
 
 @given(st.lists(named, max_size=3))
-def test_what_was_written_is_read(documents: list[tuple[DocumentKind, str, str]]) -> None:
+def test_written_documents_are_read(documents: list[tuple[DocumentKind, str, str]]) -> None:
     log = [line for document in documents for line in lines_of(document)]
     delivered = read_log(log)
     assert set(documents_of(delivered)) == set(documents)
@@ -57,12 +57,12 @@ def test_what_was_written_is_read(documents: list[tuple[DocumentKind, str, str]]
 
 
 @given(named)
-def test_no_line_is_longer_than_the_runtimes_split(document: tuple[DocumentKind, str, str]) -> None:
+def test_no_line_is_so_long_that_the_runtime_splits_it(document: tuple[DocumentKind, str, str]) -> None:
     assert all(len(line.encode()) <= MAXIMUM_LINE_BYTES for line in lines_of(document))
 
 
 @given(st.lists(named, min_size=2, max_size=3, unique_by=lambda document: document[:2]), st.data())
-def test_documents_survive_lines_between_theirs_in_any_order(
+def test_documents_are_read_among_other_lines_in_any_order(
     documents: list[tuple[DocumentKind, str, str]], data: Any
 ) -> None:
     stray = data.draw(st.lists(st.text().filter(lambda line: not line.startswith(MARK)), max_size=10))
@@ -73,7 +73,7 @@ def test_documents_survive_lines_between_theirs_in_any_order(
 
 
 @given(st.lists(named, max_size=3), st.integers(1, 9000))
-def test_a_log_is_read_alike_in_pieces_of_any_size(
+def test_a_log_in_pieces_of_any_size_gives_the_same_documents(
     documents: list[tuple[DocumentKind, str, str]], piece_size: int
 ) -> None:
     lines = [line for document in documents for line in lines_of(document)]
@@ -85,7 +85,9 @@ def test_a_log_is_read_alike_in_pieces_of_any_size(
 
 
 @given(named, st.data())
-def test_a_log_that_is_read_twice_in_part_delivers_once(document: tuple[DocumentKind, str, str], data: Any) -> None:
+def test_a_log_that_is_partly_read_twice_gives_each_document_once(
+    document: tuple[DocumentKind, str, str], data: Any
+) -> None:
     lines = lines_of(document)
     start = data.draw(st.integers(0, len(lines)))
     delivered = read_log([*lines, *lines[start:]])
@@ -105,9 +107,7 @@ def test_a_log_cut_at_the_front_or_the_end_reports_that_the_document_is_not_whol
 
 
 @given(named, st.data())
-def test_a_log_that_was_altered_never_yields_another_document(
-    document: tuple[DocumentKind, str, str], data: Any
-) -> None:
+def test_an_altered_log_never_gives_another_document(document: tuple[DocumentKind, str, str], data: Any) -> None:
     log = list("\n".join(lines_of(document)))
     for place in data.draw(st.sets(st.integers(0, len(log) - 1), min_size=1, max_size=5)):
         log[place] = data.draw(st.characters(exclude_categories=["Cs"]))
@@ -132,7 +132,7 @@ def test_a_byte_altered_in_the_payload_is_reported(text: str, data: Any) -> None
 
 
 @given(named, st.lists(noise, max_size=5), st.data())
-def test_lines_that_pretend_to_be_ours_cost_no_document(
+def test_forged_lines_do_not_remove_a_document(
     document: tuple[DocumentKind, str, str], pretended: list[str], data: Any
 ) -> None:
     log = data.draw(st.permutations([*lines_of(document), *pretended]))
@@ -147,7 +147,7 @@ def test_reading_never_raises(lines: list[str]) -> None:
         parse_event(line)
 
 
-def test_a_document_that_inflates_without_end_is_refused() -> None:
+def test_a_document_that_inflates_beyond_the_limit_is_refused() -> None:
     text = "0" * (9 * 1024 * 1024)
     delivered = read_log(encode_document("result", "1", text))
     assert delivered.documents == ()
@@ -155,7 +155,7 @@ def test_a_document_that_inflates_without_end_is_refused() -> None:
     assert problem.startswith(f"result 1: too large: more than {MAXIMUM_BYTES_BY_KIND['result'] // 1024} KiB")
 
 
-def test_what_is_held_of_a_log_is_no_larger_than_the_log() -> None:
+def test_memory_for_a_log_is_no_larger_than_the_log() -> None:
     log = [line for number in range(20) for line in encode_document("launch", str(number), f"{number:8000000}")]
     tracemalloc.start()
     try:
@@ -197,7 +197,7 @@ def test_no_log_takes_more_memory_than_its_size_allows(line: str) -> None:
     assert peak < size
 
 
-def test_kinds_that_nobody_asks_for_are_not_gathered() -> None:
+def test_kinds_that_were_not_requested_are_not_collected() -> None:
     log = [*encode_document("launch", "1", "the launch"), *encode_document("result", "1", "the result")]
     assert documents_of(read_log(log, {"result"})) == [("result", "1", "the result")]
 
