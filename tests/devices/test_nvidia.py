@@ -76,7 +76,7 @@ def facts_by_gpu(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str
 
 
 @pytest.mark.parametrize("name", CLOCKS)
-def test_clocks_that_were_held_back_are_told_with_why_and_how_long(
+def test_reduced_clocks_are_reported_with_cause_and_duration(
     name: str, facts_by_gpu: dict[str, dict[str, Any]]
 ) -> None:
     _, outcome, reading = CLOCKS[name]
@@ -106,14 +106,16 @@ def test_another_process_on_the_gpu_is_counted(name: str, facts_by_gpu: dict[str
     ],
     ids=["bare driver", "says nothing", "does not start", "no GPU", "another GPU", "no library"],
 )
-def test_what_nvml_cannot_say_is_untested(gpu: Gpu, defined: tuple[str, ...] | None, tmp_path: Path) -> None:
+def test_values_that_nvml_cannot_provide_are_untested(
+    gpu: Gpu, defined: tuple[str, ...] | None, tmp_path: Path
+) -> None:
     (facts,) = watched([gpu], tmp_path, None if defined is None else library(*defined))
     assert facts["energy"] is None
     for check in (throttled.CHECK, shared_device.CHECK):
         assert finding(check, facts).outcome == "untested", check.name
 
 
-def test_an_older_driver_is_asked_by_the_names_that_it_knows(tmp_path: Path) -> None:
+def test_an_older_driver_is_queried_by_the_names_that_it_knows(tmp_path: Path) -> None:
     gpu = Gpu(said={**H100, "reasons": HOT}, later={"pids": "OWN 4711"})
     (facts,) = watched([gpu], tmp_path, library("OLD_DRIVER"))
     assert "thermal slowdown for 100%" in finding(throttled.CHECK, facts).reading
@@ -121,7 +123,7 @@ def test_an_older_driver_is_asked_by_the_names_that_it_knows(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("visible", ["", "0", H100["uuid"], "GPU-1111"])
-def test_settings_are_told_for_the_fingerprint(visible: str, tmp_path: Path) -> None:
+def test_settings_of_the_device_are_in_the_fingerprint(visible: str, tmp_path: Path) -> None:
     gpu = Gpu(environment={"CUDA_VISIBLE_DEVICES": visible})
     (facts,) = watched([gpu], tmp_path, library())
     assert facts["deviceSettings"] == {
@@ -149,11 +151,13 @@ def test_a_slice_has_its_own_name_and_the_whole_devices_settings_and_no_energy(t
     assert facts["energy"] is None
 
 
-def test_an_energy_counter_that_stands_still_is_no_energy_of_zero(facts_by_gpu: dict[str, dict[str, Any]]) -> None:
+def test_an_energy_counter_that_does_not_change_is_unknown_and_not_zero(
+    facts_by_gpu: dict[str, dict[str, Any]],
+) -> None:
     assert facts_by_gpu["at rest"]["energy"] is None
 
 
-def test_what_nvml_writes_for_an_unknown_counter_is_no_energy(tmp_path: Path) -> None:
+def test_the_value_of_nvml_for_an_unknown_counter_is_not_taken_for_energy(tmp_path: Path) -> None:
     (facts,) = watched([Gpu(later={"energy": NO_VALUE})], tmp_path, library())
     assert facts["energy"] is None
 

@@ -7,7 +7,7 @@ import sys
 from accelbench_runner.devices.processes import ProcessUsage, busiest, read
 
 
-def test_those_that_used_most_come_first_and_the_idle_are_left_out() -> None:
+def test_the_busiest_processes_come_first_and_idle_ones_are_left_out() -> None:
     before = {
         (1, 0.0): ProcessUsage("init", 1, 5.0),
         (2, 0.0): ProcessUsage("busy", 2, 9.0),
@@ -27,7 +27,7 @@ def test_those_that_used_most_come_first_and_the_idle_are_left_out() -> None:
     ]
 
 
-def test_a_number_that_was_given_again_is_another_process() -> None:
+def test_a_reused_process_id_is_another_process() -> None:
     assert busiest({(2, 0.0): ProcessUsage("old", 2, 9.0)}, {(2, 5.0): ProcessUsage("new", 2, 0.3)}) == [
         ProcessUsage("new", 2, 0.3)
     ]

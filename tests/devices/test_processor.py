@@ -29,14 +29,14 @@ def test_energy_is_that_of_all_packages_and_of_nothing_twice(tmp_path: Path) -> 
     assert processor.joules_between(before, processor.read_packages(tmp_path)) == 5.0
 
 
-def test_a_counter_that_began_anew_is_mended(tmp_path: Path) -> None:
+def test_a_counter_that_wrapped_around_is_corrected(tmp_path: Path) -> None:
     package(tmp_path, 0, RANGE - 999_999)
     before = processor.read_packages(tmp_path)
     package(tmp_path, 0, 1_000_000)
     assert processor.joules_between(before, processor.read_packages(tmp_path)) == 2.0
 
 
-def test_counters_that_we_may_not_read_tell_nothing(tmp_path: Path) -> None:
+def test_energy_is_unknown_if_counters_may_not_be_read(tmp_path: Path) -> None:
     package(tmp_path, 0, 1_000_000)
     (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
     assert processor.joules_between(processor.read_packages(tmp_path), processor.read_packages(tmp_path)) is None
@@ -44,7 +44,7 @@ def test_counters_that_we_may_not_read_tell_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("joules", [None, 0.0])
-def test_a_counter_that_is_missing_or_stands_still_is_no_energy_of_zero(joules: float | None) -> None:
+def test_energy_is_unknown_and_not_zero_if_a_counter_is_missing_or_constant(joules: float | None) -> None:
     assert monitor.measured_energy(joules, 2.0, "processors") is None
 
 
@@ -55,7 +55,7 @@ def a_cache(root: Path, index: int, level: int, kind: str, size: str) -> None:
         (directory / name).write_text(f"{value}\n")
 
 
-def test_the_last_level_is_the_one_before_memory(tmp_path: Path) -> None:
+def test_the_last_level_cache_is_the_one_before_memory(tmp_path: Path) -> None:
     for index, (level, kind, size) in enumerate(
         [(1, "Data", "48K"), (1, "Instruction", "32K"), (2, "Unified", "2048K"), (3, "Unified", "105M")]
     ):
@@ -64,14 +64,14 @@ def test_the_last_level_is_the_one_before_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["", "much", "K"])
-def test_a_kernel_that_does_not_say_has_no_cache(size: str, tmp_path: Path) -> None:
+def test_the_cache_is_unknown_if_the_kernel_does_not_report_it(size: str, tmp_path: Path) -> None:
     assert processor.last_level_bytes(tmp_path) is None
     a_cache(tmp_path, 0, 3, "Unified", size)
     assert processor.last_level_bytes(tmp_path) is None
 
 
 @pytest.mark.parametrize("size", [None, 480 * 1024**2])
-def test_a_cache_that_is_too_large_to_walk_is_not_emptied(size: int | None) -> None:
+def test_a_cache_that_is_too_large_is_not_emptied(size: int | None) -> None:
     assert processor.cache_evictor(size) is None
 
 
@@ -81,7 +81,7 @@ def test_emptying_a_cache_touches_twice_its_lines() -> None:
     evict()
 
 
-def test_memory_is_the_processs_own_and_not_the_files_that_it_reads() -> None:
+def test_memory_of_a_process_excludes_the_files_that_it_reads() -> None:
     """A library is read page by page as it is used; 64 MB of numbers are the computation's.
 
     A real library, as /tmp may be kept in memory, where a file is no file to the kernel's account.
