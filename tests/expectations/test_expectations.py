@@ -29,7 +29,7 @@ from judge.launches import BASELINE, VARIANT
         ({"at_least": "2", "at_most": "2.05"}, "undecided"),
     ],
 )
-def test_the_intervals_own_ends_decide_about_a_speedup(bounds: dict[str, str], outcome: str) -> None:
+def test_the_ends_of_the_interval_decide_about_a_speedup(bounds: dict[str, str], outcome: str) -> None:
     found, sentence = outcome_of(a_result(a_comparison()), **bounds)
     assert found == outcome
     assert sentence.endswith(f"{outcome}, 2.04 (1.99 to 2.09), 51.0 % less time.")
@@ -39,7 +39,7 @@ def test_the_intervals_own_ends_decide_about_a_speedup(bounds: dict[str, str], o
     ("speedup", "said"),
     [("1.44", "1.44 (0.500 to 9.00), 30.6 % less time."), ("0.5", "0.500 (0.500 to 9.00), 2.00 times as long.")],
 )
-def test_a_ratio_is_said_as_a_share_of_time_too(speedup: str, said: str) -> None:
+def test_a_ratio_is_given_as_a_share_of_time_too(speedup: str, said: str) -> None:
     _, sentence = outcome_of(a_result(a_comparison(speedup=speedup, lower="0.5", upper="9")), at_least="1")
     assert sentence.endswith(said)
 
@@ -70,7 +70,9 @@ def test_the_sentence_names_what_was_expected() -> None:
         ),
     ],
 )
-def test_what_failed_or_is_invalid_meets_nothing_and_says_why(result: Result, variant: str, why: str) -> None:
+def test_failed_or_invalid_variants_meet_nothing_and_the_reason_is_given(
+    result: Result, variant: str, why: str
+) -> None:
     outcome, sentence = outcome_of(result, variant=variant, at_least="0.1")
     assert outcome == "not-met"
     assert why in sentence
@@ -101,18 +103,18 @@ def test_without_an_interval_a_speedup_is_undecided() -> None:
         ("parity", {"at_most": "0.2"}, "not-met"),
     ],
 )
-def test_what_all_launches_took_decides_about_times(metric: str, bounds: dict[str, str], outcome: str) -> None:
+def test_the_times_of_all_launches_decide_about_times(metric: str, bounds: dict[str, str], outcome: str) -> None:
     assert outcome_of(a_result(), metric, **bounds)[0] == outcome
 
 
-def test_the_first_call_is_held_against_a_later_call_and_not_a_step() -> None:
+def test_the_first_call_is_compared_with_a_later_call_and_not_a_step() -> None:
     outcome, sentence = outcome_of(a_result(), "firstCallRatio", at_least="46", at_most="54")
     assert sentence.endswith("met, 50.0 (46.1 to 53.6; 2.00 s, then 40.0 ms)."), sentence
     assert outcome == "met"
     assert outcome_of(a_result(), "firstCallRatio", at_least="50")[0] == "undecided"
 
 
-def test_launches_lie_apart_by_their_outer_percentiles() -> None:
+def test_launches_differ_if_their_outer_percentiles_do() -> None:
     """Of all rounds, though a large result keeps three single launches."""
     outcome, sentence = outcome_of(a_result(), "launchSpread", at_most="0.051")
     assert (outcome, sentence.endswith("0.0500 over 8 launches.")) == ("met", True), sentence
@@ -147,15 +149,13 @@ PAYBACK = {
         ("never (90 or more)", {"at_most": "1000000"}, "undecided"),
     ],
 )
-def test_the_steps_that_launches_leave_possible_decide_about_paying_back(
-    reading: str, bounds: dict[str, str], outcome: str
-) -> None:
+def test_the_interval_of_steps_decides_about_paying_back(reading: str, bounds: dict[str, str], outcome: str) -> None:
     paid = Payback(first_call_seconds="1", extra_seconds="1", **PAYBACK[reading])
     found, sentence = outcome_of(a_result(a_comparison(pays_back=paid)), "paysBackSteps", **bounds)
     assert (found, sentence.rpartition(f"{outcome}, ")[2]) == (outcome, f"{reading}.")
 
 
-def test_what_is_ahead_at_first_and_behind_for_good_pays_nothing_back() -> None:
+def test_a_variant_that_is_only_ahead_at_first_pays_nothing_back() -> None:
     paid = Payback(first_call_seconds="1", extra_seconds="-1", answer="until", steps=40, lower=30, upper=50)
     outcome, sentence = outcome_of(a_result(a_comparison(pays_back=paid)), "paysBackSteps", at_most="100")
     assert outcome == "not-met"
@@ -190,7 +190,7 @@ def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
         ("accessedBytes", "8192", "8,192 B"),
     ],
 )
-def test_what_else_a_variant_costs(metric: str, bound: str, said: str) -> None:
+def test_other_costs_of_a_variant(metric: str, bound: str, said: str) -> None:
     outcome, sentence = outcome_of(a_result(), metric, at_least=bound, at_most=bound)
     assert (outcome, sentence.partition(": met, ")[2]) == ("met", f"{said}.")
 
@@ -208,7 +208,7 @@ def test_a_ratio_to_a_baseline_that_compiles_nothing_is_undecided() -> None:
     assert outcome_of(result.model_copy(update={"variants": variants}), "compileRatio", at_most="5")[0] == "undecided"
 
 
-def test_products_that_are_missing_are_what_is_counted() -> None:
+def test_missing_products_are_counted() -> None:
     missed = Certificate(checks=(Check(name="work-present", outcome="failed", reading="1 of 100", variant=VARIANT),))
     assert outcome_of(a_result(certificate=missed), "productsPerCall", at_least="100")[0] == "met"
     assert outcome_of(a_result(certificate=missed), "kernelsPerCall", at_least="7")[0] == "not-met"
@@ -264,36 +264,36 @@ def test_an_observation_has_to_be_as_expected_in_every_launch(
     assert outcome_observed(observed(*values), **bounds)[0] == outcome
 
 
-def test_the_sentence_says_what_was_observed_and_where_launches_differ() -> None:
+def test_the_sentence_gives_the_observation_and_the_differences_of_launches() -> None:
     assert outcome_observed(observed(("3", 4), ("2", 1)), equals="3")[1] == (
         f"compilations of {VARIANT} equal to 3: undecided, 3 in 4 launches, 2 in 1."
     )
 
 
-def test_texts_are_compared_as_they_are() -> None:
+def test_texts_are_compared_exactly() -> None:
     raised = observed(("KeyReuseError", 5), kind="text")
     assert outcome_observed(raised, equals="KeyReuseError")[0] == "met"
     assert outcome_observed(raised, equals="keyreuseerror")[0] == "not-met"
 
 
-def test_a_text_is_within_no_bounds() -> None:
+def test_a_text_never_meets_numeric_bounds() -> None:
     assert outcome_observed(observed(("nothing", 5), kind="text"), at_least="1") == (
         "not-met",
         f"compilations of {VARIANT} at least 1: it is not a number: nothing.",
     )
 
 
-def test_of_a_text_that_had_to_be_cut_nothing_is_said() -> None:
+def test_a_truncated_text_is_undecided() -> None:
     cut = observed(("0, 1, 0…", 5), kind="text")
     assert outcome_observed(cut, equals="0, 1, 0, 1, 0")[0] == "undecided"
     assert outcome_observed(cut, equals="1, 1, 0, 1, 0")[0] == "not-met"
 
 
-def test_what_was_not_observed_is_undecided() -> None:
+def test_a_missing_observation_is_undecided() -> None:
     assert outcome_observed(observed(("3", 5)), "raised", equals="nothing")[0] == "undecided"
 
 
-def test_an_observation_beside_a_failed_check_meets_nothing() -> None:
+def test_an_observation_with_a_failed_check_meets_nothing() -> None:
     broken = Certificate(checks=(Check(name="wrong-device", outcome="failed", reading="on cpu", variant=VARIANT),))
     assert outcome_observed(observed(("3", 5), certificate=broken), equals="3")[0] == "not-met"
     assert not observed(("3", 5), certificate=broken).valid
@@ -317,11 +317,11 @@ def test_a_noisy_result_leaves_expectations_on_times_undecided(metric: Any, boun
     ("bound", "shown"),
     [("0.000082", "at least 82.0 µs"), ("0.0010049", "at least 0.0010049 s"), ("2", "at least 2.00 s")],
 )
-def test_a_bound_on_a_time_is_shown_as_times_are_unless_that_would_be_another(bound: str, shown: str) -> None:
+def test_a_bound_on_a_time_is_formatted_as_a_time_unless_that_changes_its_value(bound: str, shown: str) -> None:
     expectation = Expectation(metric="seconds", variant="jax/jit", at_least=bound)
     assert shown in evaluate([expectation], a_result())[0].sentence
 
 
-def test_an_observation_may_be_called_like_a_metric() -> None:
+def test_an_observation_may_have_the_name_of_a_metric() -> None:
     expectation = Expectation(observation="seconds", variant="jax/jit", equals="slow")
     assert "equal to slow" in evaluate([expectation], a_result())[0].sentence
