@@ -27,7 +27,7 @@ def group(directory: Path, **files: str) -> Path:
     return directory
 
 
-def test_v2_limits_are_the_least_on_the_way_up(tmp_path: Path) -> None:
+def test_v2_limits_are_the_smallest_of_all_parent_groups(tmp_path: Path) -> None:
     mount = group(tmp_path / "cgroup")
     group(mount / "pod", cpu__max="150000 100000", memory__max="1000")
     own = group(mount / "pod/container", cpu__max="max 100000", memory__max="max", memory__events="oom 3\noom_kill 2")
@@ -67,7 +67,7 @@ def test_in_a_container_the_mount_is_the_group_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("membership", "mountinfo"), [("", ""), ("0::/\n", ""), ("4:memory:/x\n", "")])
-def test_where_there_are_no_groups_there_are_no_limits(tmp_path: Path, membership: str, mountinfo: str) -> None:
+def test_without_control_groups_there_are_no_limits(tmp_path: Path, membership: str, mountinfo: str) -> None:
     found = cgroup.find("cpu", process(tmp_path, membership, mountinfo))
     assert found is None
     assert cgroup.cpu_quota(found) is None

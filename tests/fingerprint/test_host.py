@@ -57,7 +57,7 @@ def test_the_machine_is_read_from_proc_and_sys(machine: Path) -> None:
     assert found["cpusUsed"] == "2"
 
 
-def test_flags_count_and_not_their_order(machine: Path) -> None:
+def test_the_flags_of_the_processor_are_compared_without_their_order(machine: Path) -> None:
     before = fingerprint.of_host({}, root=machine)["cpuFlags"]
     write(machine, {"proc/cpuinfo": CPUINFO.replace("fpu sse2 avx2", "avx2 fpu sse2")})
     assert fingerprint.of_host({}, root=machine)["cpuFlags"] == before
@@ -74,7 +74,7 @@ def test_vector_instructions_and_a_hypervisor_are_named(machine: Path) -> None:
     assert (found["cpuVectors"], found["virtualMachine"]) == ("avx2, avx512f, amx_bf16", "yes")
 
 
-def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+def test_unreadable_values_are_left_out(tmp_path: Path) -> None:
     found = fingerprint.of_host({}, root=tmp_path)
     assert {"governor", "memoryBytes", "numaNodes", "cpuFlags", "image"}.isdisjoint(found)
     assert {"cpu", "kernel", "python", "accelbench"} <= found.keys()
@@ -98,7 +98,7 @@ def test_variables_that_change_results_are_kept_and_no_others(tmp_path: Path) ->
     assert "do not tell" not in found.values()
 
 
-def test_values_are_short(tmp_path: Path) -> None:
+def test_values_are_shortened(tmp_path: Path) -> None:
     found = fingerprint.of_host({"XLA_FLAGS": "x" * 10_000}, root=tmp_path)
     assert len(found["env.XLA_FLAGS"]) == fingerprint.MAXIMUM_VALUE_CHARACTERS
 
@@ -107,7 +107,7 @@ def launch_with_facts(facts: dict[str, Any], variant: str = VARIANT) -> LaunchRe
     return LaunchRecord(variant=variant, round=1, position=0, wall_seconds=1.0, facts=Facts.parse(facts))
 
 
-def test_versions_of_all_launches_stand_side_by_side_where_they_differ() -> None:
+def test_differing_versions_of_launches_are_all_listed() -> None:
     told: list[dict[str, Any]] = [
         {"versions": {"jax": "0.10.2", "numpy": "2.4"}, "device": {"platform": "cpu", "name": "a processor"}},
         {"versions": {"torch": "2.15", "numpy": "2.3"}},
@@ -155,7 +155,7 @@ def test_the_source_of_functions_is_their_file(tmp_path: Path) -> None:
     assert digests[0] == digests[2] != digests[1]
 
 
-def test_what_several_workloads_share_is_a_part_of_each_ones_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_modules_are_part_of_the_source_of_each_workload(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also what is shared by what they share: freeze-layers trains by way of the network that it shares."""
     kinds = (vit.Vit, freeze_layers.FreezeLayers, matmul_chain.MatmulChain)
     before = [fingerprint.of_source(kind) for kind in kinds]
@@ -167,7 +167,7 @@ def test_what_several_workloads_share_is_a_part_of_each_ones_source(monkeypatch:
         assert [one != other for one, other in zip(before, after, strict=True)] == touched
 
 
-def test_cores_are_told_from_their_threads(machine: Path) -> None:
+def test_cores_and_their_threads_are_distinguished(machine: Path) -> None:
     assert "cores" not in fingerprint.of_host({}, root=machine)
     threads = (f"processor\t: {n}\nphysical id\t: 0\ncore id\t\t: {n // 2}\n" for n in range(4))
     write(machine, {"proc/cpuinfo": "\n".join(threads)})
@@ -183,14 +183,12 @@ def test_cores_are_told_from_their_threads(machine: Path) -> None:
         ("cpufreq/boost", "0", "off"),
     ],
 )
-def test_whether_clocks_may_rise_is_told_in_one_word_by_every_driver(
-    machine: Path, file: str, content: str, turbo: str
-) -> None:
+def test_turbo_is_reported_in_one_word_for_every_driver(machine: Path, file: str, content: str, turbo: str) -> None:
     assert "turbo" not in fingerprint.of_host({}, root=machine)
     write(machine, {f"sys/devices/system/cpu/{file}": f"{content}\n"})
     assert fingerprint.of_host({}, root=machine)["turbo"] == turbo
 
 
-def test_what_was_asked_is_part_of_it_with_the_workloads_defaults() -> None:
+def test_parameters_and_defaults_of_the_workload_are_part_of_the_fingerprint() -> None:
     asked = fingerprint.of_case(sample.case(parameters={"size": 64}), {"size": 64, "length": 100})
     assert asked == {"precision": "float32", "seed": "0", "parameter.size": "64", "parameter.length": "100"}

@@ -28,7 +28,7 @@ class Program:
 '''
 
 
-def test_words_do_not_count() -> None:
+def test_comments_and_docstrings_do_not_change_the_source_digest() -> None:
     reworded = (
         PROGRAM.replace('"""What it is."""', '"""What it\n\nreally is: é."""')
         .replace("  # arrays", "")
@@ -55,14 +55,14 @@ def test_words_do_not_count() -> None:
         ("run(self", "walk(self"),
     ],
 )
-def test_all_code_counts(code: str, other: str) -> None:
+def test_all_code_changes_the_source_digest(code: str, other: str) -> None:
     changed = PROGRAM.replace(code, other)
     assert changed != PROGRAM
     assert code_of(changed) != code_of(PROGRAM)
 
 
 @pytest.mark.parametrize("text", ["no program (", "\0", "def f():\n\tx\n        y\n", "x = '''"])
-def test_what_is_not_python_counts_as_it_is(text: str) -> None:
+def test_other_files_than_python_are_digested_as_they_are(text: str) -> None:
     assert code_of(text) == text
 
 
