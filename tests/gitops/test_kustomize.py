@@ -68,7 +68,7 @@ def names(value: Any, of: str) -> set[str]:
     return {value} if isinstance(value, str) and of in value else set()
 
 
-def test_a_run_names_the_config_map_and_the_secret_that_kustomize_made(tmp_path: Path) -> None:
+def test_a_run_names_the_config_map_and_the_secret_that_kustomize_generated(tmp_path: Path) -> None:
     secret = [{"name": "registry", "literals": ["b=1"]}]
     made = {document["kind"]: document for document in build(tmp_path, secretGenerator=secret)}
     spec = made["BenchmarkRun"]["spec"]
@@ -78,7 +78,7 @@ def test_a_run_names_the_config_map_and_the_secret_that_kustomize_made(tmp_path:
         assert names(spec, name) == {generated}
 
 
-def test_without_the_references_kustomize_leaves_a_run_with_names_that_nothing_has(tmp_path: Path) -> None:
+def test_without_the_references_kustomize_does_not_update_names_in_a_run(tmp_path: Path) -> None:
     made = {document["kind"]: document for document in build(tmp_path, configurations=[])}
     assert names(made["BenchmarkRun"]["spec"], "my-workloads") == {"my-workloads"}
 

@@ -41,22 +41,22 @@ def runs(directory: Path) -> list[BenchmarkRun]:
     return read(str(file))
 
 
-def test_its_runs_are_valid(tmp_path: Path) -> None:
+def test_the_runs_of_the_page_are_valid(tmp_path: Path) -> None:
     for run in runs(tmp_path):
         assert plan_cases(run)
 
 
-def test_its_table_has_every_phase_of_a_run() -> None:
+def test_the_table_of_the_page_has_every_phase_of_a_run() -> None:
     assert set(PHASES) <= set(shown())
 
 
-def test_a_run_has_a_time_to_live_only_if_nobody_applies_it_again(tmp_path: Path) -> None:
+def test_only_runs_that_are_not_applied_again_have_a_time_to_live(tmp_path: Path) -> None:
     for run in runs(tmp_path):
         assert run.metadata.generate_name or run.spec.run_policy.ttl_seconds_after_finished is None
 
 
 @pytest.mark.nightly
-def test_flux_reads_its_kustomization() -> None:
+def test_flux_accepts_the_kustomization_of_the_page() -> None:
     [document] = [each for each in documents() if each["apiVersion"].startswith("kustomize.toolkit.fluxcd.io/")]
     given = {"input": yaml.safe_dump(document), "capture_output": True, "text": True}
     done = subprocess.run([judges(), "kustomization"], check=False, **given)
@@ -75,7 +75,7 @@ def benchmarks(cluster: Cluster) -> Iterator[Cluster]:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-def test_its_schedule_may_create_runs_and_nothing_else(benchmarks: Cluster) -> None:
+def test_the_schedule_of_the_page_may_only_create_runs(benchmarks: Cluster) -> None:
     applied = ("apply", "--server-side", "--validate=strict", "--namespace=benchmarks", "--filename=-")
     said = benchmarks.kubectl(*applied, input=yaml.safe_dump_all(schedule()))
     assert "PodSecurity" not in said.stderr
@@ -90,7 +90,7 @@ def test_its_schedule_may_create_runs_and_nothing_else(benchmarks: Cluster) -> N
 
 @pytest.mark.cluster
 @pytest.mark.slow
-def test_kubectl_prunes_a_run_as_it_says(benchmarks: Cluster) -> None:
+def test_kubectl_prunes_a_run_as_the_page_describes(benchmarks: Cluster) -> None:
     [option] = re.findall(r"--prune-allowlist=[^\s`]+", PAGE.read_text())
     applied = ("apply", "--namespace=benchmarks", "--prune", option, "--selector=team=vision", "--filename=-")
     for name in ("old", "new"):
@@ -101,7 +101,9 @@ def test_kubectl_prunes_a_run_as_it_says(benchmarks: Cluster) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.slow
-def test_its_command_adds_the_health_checks_and_keeps_other_settings(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_command_of_the_page_adds_the_health_checks_and_keeps_other_settings(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     cluster.kubectl("create", "namespace", "argocd")
     try:
         cluster.kubectl("create", "configmap", "argocd-cm", "--namespace=argocd", "--from-literal=url=https://here")

@@ -48,7 +48,7 @@ def test_the_page_has_the_verdict_of_each_tool_on_each_phase() -> None:
     assert shown() == {state: (verdict["kstatus"], verdict["argo"]) for state, verdict in verdicts}
 
 
-def test_flux_judges_as_kstatus_does() -> None:
+def test_flux_agrees_with_kstatus() -> None:
     for verdict in judge(list(runs().values())):
         assert verdict["flux"] == verdict["kstatus"], verdict
 
@@ -62,7 +62,7 @@ def test_a_gate_opens_for_a_success_and_in_flux_for_a_run_that_its_own_spec_susp
     assert current == {"Succeeded", "Suspended"}
 
 
-def test_argo_cd_says_why_a_run_waits_and_why_it_failed() -> None:
+def test_argo_cd_shows_why_a_run_waits_and_why_it_failed() -> None:
     for phase in PHASES:
         [verdict] = judge([run_in(phase)])
         [finished] = [each for each in run_in(phase)["status"]["conditions"] if each["type"] == "Finished"]
