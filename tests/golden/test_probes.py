@@ -17,7 +17,7 @@ SECONDS = 3.0
 @pytest.mark.parametrize(
     ("does", "limits"), [("hangs", "product"), pytest.param("crashes", "triad", marks=pytest.mark.nightly)]
 )
-def test_variants_whose_probes_do_not_answer_are_measured_and_what_is_missing_is_not_checked(
+def test_variants_with_failed_probes_are_measured_and_the_missing_facts_are_not_checked(
     does: Literal["hangs", "crashes"], limits: Literal["product", "triad"], tmp_path: Path
 ) -> None:
     honest = replace(HONEST[VARIANT], compile_seconds=0.0)  # so that nothing is probed warm

@@ -48,7 +48,7 @@ def test_step_times_are_recovered_within_a_thousandth(call_seconds: float, tmp_p
     assert float(comparison.speedup) == pytest.approx(1.25, rel=WITHIN)
 
 
-def test_what_only_a_blocks_last_call_leaves_to_be_done_is_a_small_part_of_a_longer_block(tmp_path: Path) -> None:
+def test_late_work_of_the_last_call_is_a_small_part_of_a_longer_block(tmp_path: Path) -> None:
     lingers = Truth(call_seconds=0.3, lingering_seconds=0.03)  # a tenth: more than a block of one call may leave
     truths = {BASELINE: lingers, VARIANT: replace(lingers, call_seconds=0.24)}
     result = measure(case(rounds_min=2, rounds_max=2), lambda variant, _: truths[variant], tmp_path)
@@ -57,7 +57,7 @@ def test_what_only_a_blocks_last_call_leaves_to_be_done_is_a_small_part_of_a_lon
     assert result.comparisons[0].verdict == "faster"
 
 
-def test_what_a_launch_spends_beside_its_steps_is_recovered(tmp_path: Path) -> None:
+def test_the_time_of_a_launch_outside_its_steps_is_recovered(tmp_path: Path) -> None:
     truth = replace(HONEST[VARIANT], import_seconds=0.7, device_init_seconds=0.2, slow_first_call_seconds=5.0)
     truths = {BASELINE: HONEST[BASELINE], VARIANT: truth}
     result = measure(case(), lambda variant, _: truths[variant], tmp_path)
@@ -153,7 +153,7 @@ def test_rounds_that_were_disturbed_are_named_and_change_nothing(tmp_path: Path)
         assert seconds(result, name) == pytest.approx(truth.call_seconds / UNITS, rel=WITHIN)
 
 
-def test_where_noise_is_accepted_disturbed_rounds_count_and_the_result_is_noisy(tmp_path: Path) -> None:
+def test_if_noise_is_accepted_disturbed_rounds_count_and_the_result_is_noisy(tmp_path: Path) -> None:
     disturbed = {(VARIANT, 1): {"stolen": 0.11}, (BASELINE, 3): {"others": 0.5}}
     result = measure(
         case(accept_noise=True),
@@ -188,7 +188,7 @@ def _fresh(directory: Path) -> Path:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_variant_that_fails_says_why_and_the_others_stand(
+def test_a_failed_variant_has_a_reason_and_does_not_affect_the_others(
     changes: dict[str, str], reason: str, tmp_path: Path
 ) -> None:
     truths = {**HONEST, "other": replace(HONEST[VARIANT], **changes)}
@@ -202,7 +202,7 @@ def test_a_variant_that_fails_says_why_and_the_others_stand(
 
 
 @pytest.mark.slow
-def test_real_processes_find_what_the_simulation_in_one_process_finds(tmp_path: Path) -> None:
+def test_real_processes_give_the_verdicts_of_the_simulation_in_one_process(tmp_path: Path) -> None:
     """Supervisor, launches and judge, each a process: what was put in comes out, and a crash is its variant's own."""
     crashing = "crashing"
     truths = {name: replace(truth, compile_seconds=0.0) for name, truth in HONEST.items()}  # so that nothing is probed
