@@ -29,7 +29,7 @@ def test_attempts_are_read_back_as_they_were_appended(tmp_path: Path) -> None:
     assert written[0].planned == Attempt("first", "question", "2026-11-26T19:00:00Z", "measured", 3, 3, 61.5)
 
 
-def test_half_a_line_spoils_neither_the_one_before_nor_the_one_after(tmp_path: Path) -> None:
+def test_an_incomplete_line_affects_no_other_line(tmp_path: Path) -> None:
     file = tmp_path / "visit.jsonl"
     attempts.append(file, line(item="first"))
     with file.open("ab") as half:
@@ -42,9 +42,7 @@ def test_half_a_line_spoils_neither_the_one_before_nor_the_one_after(tmp_path: P
     ("field", "value"),
     [("files", {"../../escape": "x"}), ("files", {"/etc/passwd": "x"}), ("outcome", "perfect"), ("format", "other/v9")],
 )
-def test_a_line_that_is_no_attempt_is_refused_with_its_number_and_field(
-    tmp_path: Path, field: str, value: object
-) -> None:
+def test_an_invalid_line_is_refused_with_its_number_and_field(tmp_path: Path, field: str, value: object) -> None:
     document = json.loads(line().model_dump_json(by_alias=True)) | {field: value}
     file = tmp_path / "visit.jsonl"
     file.write_text(json.dumps(document) + "\n")
@@ -57,7 +55,7 @@ def test_a_device_s_directory_is_its_name_in_one_word() -> None:
     assert Setting(device="NVIDIA A100-SXM4 (40GB)", jax="1", torch="2").directory == "nvidia-a100-sxm4-40gb"
 
 
-def test_other_frameworks_or_another_device_continue_nothing_and_another_driver_does() -> None:
+def test_a_result_is_continued_with_another_driver_but_not_with_other_frameworks_or_devices() -> None:
     assert SETTING.continues(SETTING.model_copy(update={"driver": "580.1"}))
     for name in ("device", "jax", "torch"):
         assert not SETTING.continues(SETTING.model_copy(update={name: "another"}))

@@ -26,7 +26,7 @@ def test_variants_that_no_visit_has_checked_come_before_those_that_one_has() -> 
     assert publish.checked_on(ANOTHER) == frozenset()
 
 
-def test_limits_are_no_part_of_the_question() -> None:
+def test_limits_do_not_identify_a_task() -> None:
     measured = next(item for item in items.load() if isinstance(item, Measurement))
     spec = measured.run.spec
     longer = spec.measurement.model_copy(update={"time_limit_seconds": 11})

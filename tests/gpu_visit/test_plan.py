@@ -73,7 +73,7 @@ def test_a_step_ends_within_the_time_left_and_is_not_done_yet(
 @given(
     tasks, st.lists(st.sampled_from(["measured", "failed", "overran"]), min_size=40, max_size=40), st.floats(0, 5000)
 )
-def test_a_visit_ends_and_attempts_nothing_in_vain(listed: list[Task], ends: list[Outcome], left: float) -> None:
+def test_a_visit_ends_without_useless_attempts(listed: list[Task], ends: list[Outcome], left: float) -> None:
     made: list[Attempt] = []
     while step := next_step(listed, made, visit=VISIT, seconds_left=left):
         for chosen in step.tasks:
@@ -84,7 +84,7 @@ def test_a_visit_ends_and_attempts_nothing_in_vain(listed: list[Task], ends: lis
         left -= 1
 
 
-def test_the_list_decides_what_comes_first() -> None:
+def test_the_order_of_the_list_is_the_order_of_tasks() -> None:
     listed = [task("first"), task("second")]
     assert names(next_step(listed, [], visit=VISIT, seconds_left=900)) == ["first"]
     assert names(next_step(listed, [attempt(listed[0])], visit=VISIT, seconds_left=900)) == ["second"]
@@ -104,7 +104,7 @@ def test_rounds_are_as_many_as_the_time_left_allows() -> None:
         assert step.rounds == rounds
 
 
-def test_a_task_that_failed_comes_last_and_not_again_at_the_same_visit() -> None:
+def test_a_failed_task_comes_last_and_is_not_repeated_in_the_same_visit() -> None:
     listed = [task("broken"), task("sound")]
     before = [attempt(listed[0], "failed", visit=EARLIER)]
     assert names(next_step(listed, before, visit=VISIT, seconds_left=900)) == ["sound"]
@@ -113,7 +113,7 @@ def test_a_task_that_failed_comes_last_and_not_again_at_the_same_visit() -> None
     assert next_step(listed, [*rest, attempt(listed[0], "failed")], visit=VISIT, seconds_left=900) is None
 
 
-def test_what_was_interrupted_comes_first_again_at_the_next_visit() -> None:
+def test_an_interrupted_task_is_first_in_the_next_visit() -> None:
     listed = [task("interrupted"), task("other")]
     made = [attempt(listed[0], "interrupted", visit=EARLIER)]
     assert names(next_step(listed, made, visit=VISIT, seconds_left=900)) == ["interrupted"]
@@ -128,12 +128,12 @@ def test_a_first_figure_comes_before_more_rounds_of_the_same() -> None:
     assert next_step(listed, made, visit=VISIT, seconds_left=900) == Step((again,), 3, 1.5 * (10 + 3 * 20))
 
 
-def test_enough_rounds_at_first_leave_nothing_to_repeat() -> None:
+def test_a_task_with_enough_rounds_is_not_repeated() -> None:
     once, again = task("a", rounds=(1, 1)), task("a", rounds=(3, 3))
     assert next_step([once, again], [attempt(once, rounds=3)], visit=VISIT, seconds_left=900) is None
 
 
-def test_another_question_is_not_done_by_an_old_answer() -> None:
+def test_a_changed_task_is_not_done_by_an_old_attempt() -> None:
     old = attempt(task("a"), visit=EARLIER)
     asked_anew = Task("a", "another question", 1, 3, 10, 20)
     assert names(next_step([asked_anew], [old], visit=VISIT, seconds_left=900)) == ["a"]
@@ -147,7 +147,7 @@ def test_measured_times_replace_estimates() -> None:
     assert next_step([more], slow, visit=VISIT, seconds_left=500) is None
 
 
-def test_after_an_overrun_twice_the_time_is_needed() -> None:
+def test_a_task_that_overran_needs_twice_the_time() -> None:
     one = task("a", rounds=(1, 1))
     made = [attempt(one, "overran", seconds=100, visit=EARLIER)]
     assert next_step([one], made, visit=VISIT, seconds_left=199) is None

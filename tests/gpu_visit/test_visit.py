@@ -77,7 +77,7 @@ def _pid(log: Path) -> str:
     return words[1] if words[:1] == ["runner"] and len(words) > 2 else ""
 
 
-def test_an_item_that_overruns_is_ended_and_the_visit_continues(stage: Stage) -> None:
+def test_an_item_that_overruns_is_stopped_and_the_visit_continues(stage: Stage) -> None:
     chain = stage.manifest("table", "chain")
     stage.list_items(
         {"manifest": chain, "seconds": {"start": 1, "round": 0.2}},
@@ -90,7 +90,7 @@ def test_an_item_that_overruns_is_ended_and_the_visit_continues(stage: Stage) ->
 
 
 @pytest.mark.nightly  # the plan's tests hold what follows from how an attempt ended
-def test_a_visit_that_is_asked_to_end_says_that_its_item_was_interrupted(stage: Stage) -> None:
+def test_a_visit_that_is_terminated_records_its_item_as_interrupted(stage: Stage) -> None:
     stage.list_items({"manifest": stage.manifest("table", "chain"), "seconds": QUICK})
     visit = stage.start("patient")
     wait_until(lambda: next(stage.work.glob("results/*/all.log"), None), what="the runner's log")
@@ -100,7 +100,7 @@ def test_a_visit_that_is_asked_to_end_says_that_its_item_was_interrupted(stage: 
 
 
 @pytest.mark.nightly  # the plan's tests hold what follows from how an attempt ended
-def test_nothing_is_begun_that_does_not_fit_into_the_time(stage: Stage) -> None:
+def test_no_item_starts_that_does_not_fit_into_the_time(stage: Stage) -> None:
     stage.list_items({"manifest": stage.manifest("table", "chain"), "seconds": {"start": 60, "round": 60}})
     done = stage.visit(minutes=1)
     assert done.returncode == 0, done.stderr
@@ -109,7 +109,7 @@ def test_nothing_is_begun_that_does_not_fit_into_the_time(stage: Stage) -> None:
 
 
 @pytest.mark.nightly  # the plan's tests hold what follows from how an attempt ended
-def test_a_broken_machine_ends_the_visit_before_it_spoils_everything(stage: Stage) -> None:
+def test_a_broken_machine_ends_the_visit_before_every_item_fails(stage: Stage) -> None:
     stage.list_items(*({"manifest": stage.manifest("table", name), "seconds": QUICK} for name in "abcde"))
     done = stage.visit("silent")
     assert done.returncode == 1
@@ -118,7 +118,7 @@ def test_a_broken_machine_ends_the_visit_before_it_spoils_everything(stage: Stag
 
 
 @pytest.mark.nightly  # the plan's tests hold what follows from how an attempt ended
-def test_results_of_another_device_continue_nothing(stage: Stage) -> None:
+def test_results_of_another_device_are_not_continued(stage: Stage) -> None:
     stage.list_items({"manifest": stage.manifest("table", "chain"), "seconds": QUICK})
     assert stage.visit().returncode == 0
     lines = [json.loads(line) for line in stage.file.read_text().splitlines()]
@@ -128,7 +128,7 @@ def test_results_of_another_device_continue_nothing(stage: Stage) -> None:
     assert [attempt.setting.device for attempt in stage.attempts] == ["Another GPU", "Played GPU"]
 
 
-def test_a_machine_without_a_driver_is_refused_before_anything_begins(stage: Stage) -> None:
+def test_a_machine_without_a_driver_is_refused_before_anything_starts(stage: Stage) -> None:
     stage.profiles.write_text("{}\n")
     stage.list_items({"manifest": stage.manifest("table", "chain"), "seconds": QUICK})
     if Path("/dev/nvidiactl").exists():
