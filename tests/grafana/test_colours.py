@@ -72,7 +72,7 @@ GROUPS: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("seen", SEEN)
 @pytest.mark.parametrize("group", GROUPS)
-def test_colours_that_stand_together_can_be_told_apart(group: str, seen: str) -> None:
+def test_adjacent_colours_can_be_distinguished(group: str, seen: str) -> None:
     for one, other in itertools.combinations(GROUPS[group], 2):
         a, b = (lab(times(SEEN[seen], linear(colour))) for colour in (one, other))
         assert sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5 >= APART, (one, other)
@@ -84,7 +84,7 @@ def test_every_colour_stands_out_from_both_backgrounds(background: str) -> None:
     assert not {colour: contrast(colour, background) for colour in used if contrast(colour, background) < CONTRAST}
 
 
-def test_a_verdict_has_a_sign_beside_its_colour() -> None:
+def test_a_verdict_has_a_sign_in_addition_to_its_colour() -> None:
     signs = {sign for sign, _ in VERDICTS.values()}
     assert len(signs) == len(VERDICTS)
     assert "" not in signs

@@ -52,7 +52,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         yield server
 
 
-def test_the_generated_files_are_what_their_sources_say(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_generated_files_match_their_sources(capsys: pytest.CaptureFixture[str]) -> None:
     build = runpy.run_path(str(GRAFANA / "source" / "build.py"))
     assert build["main"](["--check"]) == 0, capsys.readouterr().err
 
@@ -62,7 +62,7 @@ def test_the_generated_files_are_what_their_sources_say(capsys: pytest.CaptureFi
     [("overview", ALL["overview"].text.replace("Overview", "Mine")), ("of-old", "{}")],
     ids=["edited by hand", "without a source"],
 )
-def test_a_file_that_no_source_says_is_reported(
+def test_a_file_without_a_source_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:
     build = runpy.run_path(str(GRAFANA / "source" / "build.py"))
@@ -86,7 +86,7 @@ def known(value: Any) -> Any:
 
 
 @EACH
-def test_grafanas_own_model_reads_the_file_and_loses_nothing_else(dashboard: Dashboard) -> None:
+def test_grafanas_own_model_reads_the_file_without_losing_fields(dashboard: Dashboard) -> None:
     register_default_plugins()
     model = Model.from_json(dashboard.json)
     assert known(json.loads(json.dumps(model, cls=JSONEncoder))) == known(dashboard.json)
@@ -98,7 +98,7 @@ def test_every_query_returns_data(prometheus: Prometheus, dashboard: Dashboard, 
 
 
 @pytest.mark.parametrize(("dashboard", "name"), QUERIES)
-def test_every_variable_offers_values_that_follow_from_those_before_it(
+def test_every_variable_offers_values_that_depend_on_earlier_ones(
     prometheus: Prometheus, dashboard: Dashboard, name: str
 ) -> None:
     query = re.fullmatch(r"label_values\((.+), (\w+)\)", dashboard.variables[name]["query"])
@@ -128,7 +128,7 @@ def test_every_metric_that_is_exported_is_in_a_panel() -> None:
     assert not {name for name in exported if not re.search(rf"\b{name}(_bucket|_total)?\b", drawn)}
 
 
-def test_the_table_says_what_the_result_says(prometheus: Prometheus) -> None:
+def test_the_table_matches_the_result(prometheus: Prometheus) -> None:
     overview = ALL["overview"]
     table = next(panel for panel in overview.panels if panel["title"] == "Verdicts")
     found = {
@@ -149,7 +149,7 @@ def test_the_table_says_what_the_result_says(prometheus: Prometheus) -> None:
         assert middle == pytest.approx(float(comparison.speedup or 0), rel=0.05)
 
 
-def test_the_table_over_sizes_says_of_each_size_what_its_result_says(prometheus: Prometheus) -> None:
+def test_the_table_over_sizes_matches_the_result_of_each_size(prometheus: Prometheus) -> None:
     compare = ALL["compare"]
     (table,) = (panel for panel in compare.panels if panel["title"] == "Speedup over sizes")
     found = {
@@ -172,7 +172,7 @@ def test_the_table_over_sizes_says_of_each_size_what_its_result_says(prometheus:
         assert (verdict == "slower") == (upper < 1 / (1 + margin))
 
 
-def test_only_results_that_do_not_stand_are_in_their_table_and_all_of_them(prometheus: Prometheus) -> None:
+def test_the_table_of_invalid_results_has_all_of_them_and_no_others(prometheus: Prometheus) -> None:
     overview = ALL["overview"]
     panels = {panel["title"]: panel["targets"] for panel in overview.panels}
     ((number,),) = ([each["value"][1]] for each in asked(prometheus, panels["Results that are not valid"][0]["expr"]))
@@ -198,7 +198,7 @@ def test_a_verdict_that_changes_is_marked_and_a_first_one_is_not(prometheus: Pro
     assert {each["series"] for each in changed} == {"maxsim"}
 
 
-def test_rows_of_a_table_meet_on_the_same_labels(prometheus: Prometheus) -> None:
+def test_queries_of_a_table_join_on_the_same_labels(prometheus: Prometheus) -> None:
     for dashboard in CHOICES.values():
         for panel in dashboard.panels:
             if panel["type"] == "table" and panel["title"] not in dashboard.elsewhere:
@@ -211,7 +211,7 @@ def test_rows_of_a_table_meet_on_the_same_labels(prometheus: Prometheus) -> None
 
 
 @EACH
-def test_a_panel_says_what_it_shows_in_which_unit_and_what_to_do_without_data(dashboard: Dashboard) -> None:
+def test_a_panel_has_a_description_a_unit_and_advice_without_data(dashboard: Dashboard) -> None:
     for panel in dashboard.panels:
         assert panel["description"].endswith("."), panel["title"]
         if panel["type"] != "text":
@@ -254,7 +254,7 @@ def test_panels_do_not_overlap_and_fit_the_grid(dashboard: Dashboard) -> None:
         taken |= cells
 
 
-def test_dashboards_lead_to_each_other_and_every_link_leads_somewhere() -> None:
+def test_dashboards_link_to_each_other_and_every_link_resolves() -> None:
     uids = {each.json["uid"] for each in ALL.values()}
     for each in ALL.values():
         (link,) = each.json["links"]

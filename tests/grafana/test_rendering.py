@@ -57,7 +57,7 @@ VIEWS_OF_A_PUSH = {
 @pytest.mark.parametrize(
     "view", on_a_push(VIEWS, VIEWS_OF_A_PUSH.__contains__), ids=lambda view: "-".join(map(str, view))
 )
-def test_no_panel_is_empty_wrong_or_cut_off(page: Page, site: Site, view: tuple[str, int, Theme]) -> None:
+def test_no_panel_is_empty_erroneous_or_truncated(page: Page, site: Site, view: tuple[str, int, Theme]) -> None:
     name, width, theme = view
     dashboard = CHOICES[name]
     drawn = draw(page, site, dashboard, theme=theme, width=width, seconds=(START, END))
@@ -77,13 +77,13 @@ def test_verdicts_that_changed_are_marked(page: Page, site: Site) -> None:
     assert draw(page, site, ALL["overview"], theme="dark", width=WIDE, seconds=(START, END)).annotations
 
 
-def test_what_a_run_shows_is_that_runs(page: Page, site: Site) -> None:
+def test_panels_of_a_run_show_only_that_run(page: Page, site: Site) -> None:
     drawn = draw(page, site, ALL["run"], theme="light", width=WIDE, seconds=(END - DAY, END))
     (commands,) = (panel.text for panel in drawn.panels if panel.type == "text")
     assert "kubectl describe bmr/matmul-chain-on-cpu-2-cores-7 -n kernels" in commands
 
 
-def test_the_device_beside_a_run_is_that_of_its_own_node(page: Page, site: Site) -> None:
+def test_the_device_shown_with_a_run_is_that_of_its_node(page: Page, site: Site) -> None:
     """Only gpu-node-1 has a GPU: a run on a CPU shows none."""
     for name, node in (("run", ""), ("run-on-a-gpu", "gpu-node-1")):
         drawn = draw(page, site, CHOICES[name], theme="light", width=WIDE, seconds=(END - DAY, END))
@@ -92,7 +92,7 @@ def test_the_device_beside_a_run_is_that_of_its_own_node(page: Page, site: Site)
         assert all(node in panel.text if node else panel.noData for panel in device), name
 
 
-def test_the_joins_of_the_reference_find_what_they_say(week: Prometheus) -> None:
+def test_the_joins_of_the_reference_return_the_described_series(week: Prometheus) -> None:
     blocks = re.findall(
         r"```promql\n(.+?)```", (GRAFANA.parent / "docs" / "reference" / "metrics.md").read_text(), re.DOTALL
     )
@@ -104,7 +104,7 @@ def test_the_joins_of_the_reference_find_what_they_say(week: Prometheus) -> None
     assert [(sample["metric"]["resource"], sample["value"][1]) for sample in devices] == [("nvidia_com_gpu", "1")]
 
 
-def test_without_data_every_panel_says_what_to_do(page: Page, site: Site) -> None:
+def test_every_panel_without_data_gives_advice(page: Page, site: Site) -> None:
     for dashboard in ALL.values():
         before = draw(page, site, dashboard, theme="dark", width=WIDE, seconds=(START - 99 * DAY, START - 98 * DAY))
         expected = {
@@ -138,7 +138,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_dashboard_with_a_fault_is_found_out(page: Page, site: Site, fault: str) -> None:
+def test_a_dashboard_with_a_fault_is_detected(page: Page, site: Site, fault: str) -> None:
     name, old, new, said = BROKEN[fault]
     whole = ALL[name]
     broken = Dashboard(name, whole.text.replace(old, new), {})
