@@ -32,7 +32,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize(("before", "after", "group"), DIFFERENT.values(), ids=DIFFERENT.keys())
-def test_what_matters_refuses_until_it_is_allowed_and_then_the_sentence_says_so(
+def test_a_relevant_difference_is_refused_until_allowed_and_then_mentioned(
     before: dict[str, Any], after: dict[str, Any], group: str
 ) -> None:
     found = compared(before, after)
@@ -46,13 +46,13 @@ def test_what_matters_refuses_until_it_is_allowed_and_then_the_sentence_says_so(
         assert all(each.verdict == "equivalent" for each in insisted.changes)
 
 
-def test_allowing_one_thing_allows_no_other() -> None:
+def test_allowing_one_difference_allows_no_other() -> None:
     before, after = {}, {"fingerprint": {"version.jax": "0.11", "cpu": "another"}}
     assert [each.name for each in compared(before, after, "versions").refused] == ["cpu"]
     assert [each.name for each in compared(before, after, "version.torch").refused] == ["cpu", "version.jax"]
 
 
-def test_what_does_not_matter_is_listed_and_refuses_nothing() -> None:
+def test_an_irrelevant_difference_is_listed_and_not_refused() -> None:
     given = {"kernel": "7.0", "image": "sha256:b", "device.uuid": "GPU-2", "env.NVIDIA_VISIBLE_DEVICES": "GPU-2"}
     found = compared({"fingerprint": dict.fromkeys(given, "x")}, {"fingerprint": given})
     assert found.refused == ()
@@ -60,7 +60,7 @@ def test_what_does_not_matter_is_listed_and_refuses_nothing() -> None:
     assert "although" not in found.changes[0].sentence
 
 
-def test_what_one_side_did_not_record_is_listed_and_refuses_nothing() -> None:
+def test_an_entry_that_one_side_did_not_record_is_listed_and_not_refused() -> None:
     found = compared({}, {"fingerprint": {"version.triton": "3.9"}})
     assert found.refused == ()
     assert [(each.name, each.before, each.after) for each in found.differences] == [("version.triton", (), ("3.9",))]
@@ -76,7 +76,7 @@ def test_a_variant_with_another_option_is_another_variant() -> None:
     assert [each.name for each in found.refused] == ["variant.jax/jit"]
 
 
-def test_a_variant_in_an_environment_of_its_own_is_another_variant_whatever_the_environment_is_called() -> None:
+def test_a_variant_in_an_environment_is_another_variant_regardless_of_the_environments_name() -> None:
     def in_environment(name: str | None) -> Side:
         case = run().case
         variants = (case.variants[0], CaseVariant(name="jax/jit", use="jax/jit", environment=name))
@@ -87,7 +87,7 @@ def test_a_variant_in_an_environment_of_its_own_is_another_variant_whatever_the_
     assert compare(in_environment("before"), in_environment("old")).refused == ()
 
 
-def test_times_of_different_protocols_are_never_compared_whoever_insists() -> None:
+def test_times_of_different_protocols_are_never_compared() -> None:
     found = compared({}, {"protocol": "episode"}, "protocol")
     assert [each.name for each in found.refused] == ["protocol"]
 
@@ -137,7 +137,7 @@ EAGER = CaseVariant(name="pytorch/eager", use="pytorch/eager")
         ),
     ],
 )
-def test_a_new_field_of_a_case_matters(name: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+def test_a_new_field_of_a_case_is_relevant(name: str, before: dict[str, Any], after: dict[str, Any]) -> None:
     both = [run(case=run().case.model_copy(update=changes)) for changes in (before, after)]
     found = compare(Side("A", (both[0],)), Side("B", (both[1],)))
     assert [each.name for each in found.refused] == [name]
@@ -145,19 +145,19 @@ def test_a_new_field_of_a_case_matters(name: str, before: dict[str, Any], after:
     assert compare(Side("A", (both[0],)), Side("B", (both[1],)), [name]).refused == ()
 
 
-def test_a_new_field_of_the_case_document_matters() -> None:
+def test_a_new_field_of_the_case_document_is_relevant() -> None:
     both = [run(case=Repeated(**{**dict(run().case), "repetitions": number})) for number in (1, 3)]
     found = compare(Side("A", (both[0],)), Side("B", (both[1],)))
     assert [each.name for each in found.refused] == ["repetitions"]
 
 
-def test_a_new_entry_of_a_fingerprint_matters() -> None:
+def test_a_new_entry_of_a_fingerprint_is_relevant() -> None:
     found = compared({"fingerprint": {"coolant": "air"}}, {"fingerprint": {"coolant": "water"}})
     assert [(each.name, each.group) for each in found.refused] == [("coolant", "coolant")]
 
 
 @pytest.mark.parametrize("document", comparability.NOT_COMPARED)
-def test_what_is_not_compared_is_a_field_and_has_a_reason(document: type[Document]) -> None:
+def test_every_field_that_is_not_compared_exists_and_has_a_reason(document: type[Document]) -> None:
     exceptions = comparability.NOT_COMPARED[document]
     assert exceptions.keys() <= document.model_fields.keys()
     assert all(exceptions.values())

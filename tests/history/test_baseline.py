@@ -49,7 +49,7 @@ def test_the_speedup_is_that_of_a_run_with_this_baseline_and_no_interval_is_narr
             assert width(found) >= width(direct) * (1 - 1e-4)
 
 
-def test_two_that_were_not_compared_get_a_verdict_and_the_report_says_so() -> None:
+def test_two_variants_that_the_run_did_not_compare_get_a_verdict_and_a_note() -> None:
     result = with_baseline(measured(TWICE, BASELINE, VARIANT, OTHER), OTHER)
     verdicts = {each.variant: each.verdict for each in result.comparisons}
     assert verdicts == {BASELINE: "slower", VARIANT: "equivalent"}
@@ -76,7 +76,7 @@ def test_a_variant_that_a_check_rejects_is_invalid_and_hides_no_other() -> None:
     }
 
 
-def test_what_cannot_be_compared_says_why() -> None:
+def test_variants_that_cannot_be_compared_have_a_reason() -> None:
     result = measured(TWICE, BASELINE, VARIANT, OTHER)
     with pytest.raises(NotComparableError, match="did you mean jax/jit"):
         with_baseline(result, "jax/jti")

@@ -45,7 +45,7 @@ def test_swapping_the_sides_inverts_the_finding(its: list[float], others: list[f
         assert there.interval.estimate == pytest.approx(1 / back.interval.estimate)
 
 
-def test_what_takes_half_the_time_is_faster_and_the_sentence_says_where() -> None:
+def test_half_the_time_is_faster_and_the_sentence_names_the_case() -> None:
     found = of(compared(run(), run({"jax/jit": scaled(0.5)})))
     assert found.verdict == "faster"
     assert found.sentence.startswith("jax/jit in B is 2.00 times as fast as in A (1.99")
@@ -60,7 +60,7 @@ def test_the_margin_and_the_confidence_are_those_of_the_runs() -> None:
     assert "90 %" in found.sentence
 
 
-def test_looking_early_is_paid_for_here_as_well() -> None:
+def test_early_looks_are_corrected_for_in_comparisons_of_runs_too() -> None:
     looked = CaseMeasurement(rounds_min=5, rounds_max=20)
     fixed, early = (
         of(compared(run(measurement=each), run(measurement=each))).interval
@@ -71,7 +71,7 @@ def test_looking_early_is_paid_for_here_as_well() -> None:
     assert early.log_half_width > 1.1 * fixed.log_half_width
 
 
-def test_beside_a_failed_check_there_is_no_verdict_and_the_check_is_named() -> None:
+def test_with_a_failed_check_there_is_no_verdict_and_the_check_is_named() -> None:
     off = Check(name="throttled", outcome="failed", reading="9 s", variant="jax/jit")
     found = compared(
         run(), run(checks=(*(each for each in CLEAN if each.variant != "jax/jit" or each.name != "throttled"), off))
@@ -87,7 +87,7 @@ def test_without_parity_there_is_no_verdict_either() -> None:
     assert of(found).invalid == ("parity",)
 
 
-def test_a_variant_that_failed_on_one_side_says_so() -> None:
+def test_a_variant_that_failed_on_one_side_is_reported() -> None:
     broken = run(variants=(run().variants[0], sample.failed("jax/jit")))
     found = of(compared(run(), broken))
     assert found.verdict is None
@@ -100,7 +100,7 @@ def test_one_launch_on_each_side_is_too_few() -> None:
     assert "1 and 1 launches are too few for an interval" in found.sentence
 
 
-def test_the_tail_of_a_latency_is_compared_beside_its_median() -> None:
+def test_the_tail_of_a_latency_is_compared_in_addition_to_its_median() -> None:
     def latency(p99: float) -> object:
         its = tuple(
             LaunchSummary(
@@ -117,7 +117,7 @@ def test_the_tail_of_a_latency_is_compared_beside_its_median() -> None:
     assert "for 5 comparisons together" in of(found, quantity="p50").sentence
 
 
-def test_cases_are_matched_by_what_was_swept_and_the_rest_is_said() -> None:
+def test_cases_are_matched_by_swept_parameters_and_others_are_listed() -> None:
     before = [run(swept={"size": size}, parameters={"size": size}) for size in (256, 512)]
     after = [run(swept={"size": size}, parameters={"size": size}) for size in (512, 1024)]
     found = compared(before, after)
@@ -136,7 +136,7 @@ def test_a_case_that_was_swept_is_the_same_as_one_that_was_not() -> None:
             assert [words.partition(" is only")[0] for words in found.unmatched] == ["matmul-chain (size 256)"]
 
 
-def test_a_case_with_another_value_than_any_that_was_swept_is_another_case() -> None:
+def test_a_case_with_a_value_that_was_not_swept_is_another_case() -> None:
     found = compared([run(swept={"size": 512}, parameters={"size": 512})], run(parameters={"size": 1024}))
     assert found.changes == ()
     assert found.unmatched == ("matmul-chain (size 512) is only in A", "matmul-chain (size 1024) is only in B")
@@ -165,7 +165,7 @@ def test_relative_to_the_baseline_rounds_make_pairs() -> None:
     assert (of(found).verdict, of(found, quantity="relative").verdict) == ("inconclusive", "faster")
 
 
-def test_of_series_a_result_is_one_number_and_a_mood_of_the_machine_no_verdict() -> None:
+def test_variation_between_runs_of_a_series_gives_no_verdict() -> None:
     """Launches agree within each run and runs do not: by launches it would be `slower`, and it is chance."""
     moods = (1.00, 1.20, 0.90, 1.10)
     before = [run({"jax/jit": scaled(mood)}, day=day) for day, mood in enumerate(moods, 1)]
@@ -177,7 +177,7 @@ def test_of_series_a_result_is_one_number_and_a_mood_of_the_machine_no_verdict()
     assert found.interval.estimate == pytest.approx(1 / 1.05)
 
 
-def test_results_of_a_series_that_are_not_valid_count_for_nothing_and_are_counted() -> None:
+def test_invalid_results_of_a_series_are_ignored_and_their_number_is_given() -> None:
     off = Check(name="shared-device", outcome="failed", reading="70 %")
     before = [run(day=day) for day in (1, 2, 3)]
     after = [run(day=day) for day in (11, 12)] + [run({"jax/jit": scaled(9)}, day=13, checks=(*CLEAN, off))]
@@ -187,13 +187,13 @@ def test_results_of_a_series_that_are_not_valid_count_for_nothing_and_are_counte
     assert "1 of 3 results of jax/jit in B was discarded (invalid: shared-device)." in found.sentence
 
 
-def test_one_new_result_can_be_held_against_a_series() -> None:
+def test_one_new_result_can_be_compared_with_a_series() -> None:
     before = [run({"jax/jit": scaled(mood)}, day=day) for day, mood in enumerate((1.00, 1.01, 0.99, 1.02, 0.98), 1)]
     assert of(compared(before, run({"jax/jit": scaled(1.5)}, day=11))).verdict == "slower"
     assert of(compared(before, run({"jax/jit": scaled(1.0)}, day=11))).verdict == "inconclusive"
 
 
-def test_a_noisy_result_is_no_side_of_a_comparison() -> None:
+def test_a_noisy_result_cannot_be_compared() -> None:
     noisy = run(noisy=(Disturbed(round=1, reasons=("shared-device of jax/jit: 52 %",)),))
     found = of(compared(run(), noisy))
     assert (found.verdict, found.interval) == (None, None)
@@ -203,7 +203,7 @@ def test_a_noisy_result_is_no_side_of_a_comparison() -> None:
     )
 
 
-def test_what_has_no_time_is_said_once() -> None:
+def test_a_case_without_times_is_mentioned_once() -> None:
     noisy = run(noisy=(Disturbed(round=1, reasons=("shared-device of jax/jit: 52 %",)),))
     assert [(each.variant, each.quantity) for each in compared(noisy, noisy).changes] == [
         ("pytorch/eager", "median"),

@@ -12,7 +12,7 @@ def series(*factors: float) -> Side:
     return Side("nightly", tuple(run({"jax/jit": list(its)}, day=day) for day, its in enumerate(times, start=1)))
 
 
-def test_a_series_that_stepped_says_since_when_and_by_how_much() -> None:
+def test_a_step_in_a_series_is_reported_with_its_time_and_size() -> None:
     side = series(*QUIET[:6], *(1.1 * factor for factor in QUIET[6:]))
     [found] = change_points.find_changes(side)
     assert (found.variant, found.since) == ("jax/jit", "2026-11-07T09:00:00Z")
