@@ -74,13 +74,13 @@ EXPECTED = {"converges": DECIDES, "chooses": DECIDES, "a scalar": ROUNDED, "a co
 
 
 @pytest.mark.parametrize(("framework", "programs"), [("jax", IN_JAX), ("pytorch", IN_PYTORCH)])
-def test_what_may_limit_the_accuracy_of_a_program_is_found(framework: str, programs: str) -> None:
+def test_limits_of_the_accuracy_of_a_program_are_detected(framework: str, programs: str) -> None:
     limits = inside(framework, programs + LIMITS)
     assert limits == {name: EXPECTED.get(name, "") for name in limits}
     assert limits.keys() > EXPECTED.keys()
 
 
-def test_what_numpy_decides_is_unknown() -> None:
+def test_decisions_in_numpy_are_unknown() -> None:
     programs = 'USE, PROGRAMS = "numpy/eager", {"exact": lambda x, w: x @ w}\n'
     assert inside("numpy", programs + LIMITS) == {"exact": None}
 
@@ -89,5 +89,5 @@ def test_what_numpy_decides_is_unknown() -> None:
     ("number", "expected"),
     [(0.10000000149011612, True), (0.1, False), (0.375, False), (16777217.0, False), (1 / 3, False), (1e-8, False)],
 )
-def test_a_number_that_was_rounded_to_float32_shows_it(number: float, expected: bool) -> None:
+def test_a_number_that_was_rounded_to_float32_is_recognised(number: float, expected: bool) -> None:
     assert is_rounded_to_float32(number) == expected

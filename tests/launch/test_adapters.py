@@ -45,12 +45,12 @@ def test_scan_keeps_one_product_in_a_loop(chain_in_jax: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("mode", ["jit", "scan"])
-def test_what_was_compiled_ahead_is_not_compiled_again_by_the_call(chain_in_jax: dict[str, Any], mode: str) -> None:
+def test_a_program_compiled_ahead_is_not_compiled_again_by_the_call(chain_in_jax: dict[str, Any], mode: str) -> None:
     assert len(chain_in_jax[mode]["ahead"]) == 1
     assert chain_in_jax[mode]["first"] == chain_in_jax[mode]["again"] == []
 
 
-def test_op_by_op_compiles_operations_and_no_whole(chain_in_jax: dict[str, Any]) -> None:
+def test_op_by_op_compiles_single_operations_and_no_whole_program(chain_in_jax: dict[str, Any]) -> None:
     assert chain_in_jax["op-by-op"]["ahead"] == []
     assert chain_in_jax["op-by-op"]["first"] == ["jit(matmul) was compiled"]
     assert chain_in_jax["op-by-op"]["again"] == []
@@ -123,7 +123,7 @@ print(json.dumps(entry.count(" fusion(") + entry.count(" call(")))
     assert fusions == 1
 
 
-def test_pytorch_takes_precision_and_threads_as_asked_and_can_be_asked_back() -> None:
+def test_pytorch_applies_and_reports_the_requested_precision_and_threads() -> None:
     read = inside(
         "pytorch",
         """
@@ -139,7 +139,7 @@ print(json.dumps([adapter.precision().model_dump(), adapter.accounting.threads()
     assert threads == 2
 
 
-def test_a_state_that_is_written_in_place_is_fresh_in_every_block() -> None:
+def test_a_state_that_is_changed_in_place_is_fresh_in_every_block() -> None:
     first, second, after = inside(
         "pytorch",
         """
@@ -252,7 +252,7 @@ def test_nested_spans_count_each_moment_once_for_the_innermost() -> None:
 
 
 @pytest.mark.parametrize(("use", "backend"), [("jax/jit", "jax"), ("pytorch/eager", "torch")])
-def test_keras_computes_with_the_framework_of_the_launch_whatever_the_user_has_set(use: str, backend: str) -> None:
+def test_keras_uses_the_framework_of_the_launch_regardless_of_the_users_settings(use: str, backend: str) -> None:
     code = f"""
 import os
 prepare("dispatch-overhead", "{use}", {{}})
@@ -261,7 +261,7 @@ print(json.dumps(os.environ["KERAS_BACKEND"]))
     assert inside(use.partition("/")[0], code, {"KERAS_BACKEND": "tensorflow"}) == backend
 
 
-def test_a_program_may_call_torch_export_and_the_precision_is_afterwards_what_it_was() -> None:
+def test_a_program_may_call_torch_export_without_changing_the_precision() -> None:
     """It reads an older flag of TF32, and fails if that contradicts the new settings."""
     code = """
 import torch

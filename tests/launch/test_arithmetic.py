@@ -59,7 +59,7 @@ def counted(framework: str, head: str, asked: str) -> dict[str, Any]:
     return found
 
 
-def test_what_xla_hoists_or_drops_is_written_and_does_not_run() -> None:
+def test_operations_that_xla_hoists_or_drops_count_as_written_and_not_as_run() -> None:
     asked = '[("jax/jit", repeated), ("jax/jit", dropped), ("jax/jit", looped), ("jax/op-by-op", repeated)]'
     assert counted("jax", IN_JAX, asked) == {
         "jax/jit repeated": [10 * (PRODUCT + TANH), PRODUCT + TANH],
@@ -69,7 +69,7 @@ def test_what_xla_hoists_or_drops_is_written_and_does_not_run() -> None:
     }
 
 
-def test_only_the_run_tells_which_branch_is_taken() -> None:
+def test_the_branch_taken_is_known_only_at_run_time() -> None:
     asked = '[("jax/jit", chosen), ("jax/op-by-op", chosen), ("jax/jit", narrow)]'
     assert counted("jax", IN_JAX, asked) == {
         "jax/jit chosen": [None, None],
@@ -79,7 +79,7 @@ def test_only_the_run_tells_which_branch_is_taken() -> None:
 
 
 @pytest.mark.slow
-def test_what_inductor_drops_is_written_and_does_not_run() -> None:
+def test_operations_that_inductor_drops_count_as_written_and_not_as_run() -> None:
     asked = '[("pytorch/eager", repeated), ("pytorch/compile", repeated), ("pytorch/compile", dropped)]'
     assert counted("pytorch", IN_PYTORCH, asked) == {
         "pytorch/eager repeated": [10 * (PRODUCT + TANH), 10 * (PRODUCT + TANH)],
@@ -110,7 +110,7 @@ ENTRY %main (x: f32[64,32], w: f32[32,16], image: f32[1,8,8,3], kernel: f32[3,3,
 """  # noqa: E501 - as XLA writes it
 
 
-def test_librarys_products_and_convolutions_count_by_their_shapes() -> None:
+def test_products_and_convolutions_of_libraries_count_by_their_shapes() -> None:
     product, convolution = 2 * 64 * 32 * 16, 2 * 8 * 8 * 4 * 3 * 3 * 3
     assert count_hlo(ON_A_GPU) == pytest.approx(2 * product + 64 * 16 + convolution)
 
@@ -132,7 +132,7 @@ ENTRY %main (image: f32[2,8,6,3], kernel: f32[4,3,3,3], at: f32[2,8,6,4]) -> f32
 """  # noqa: E501 - as XLA writes it
 
 
-def test_a_librarys_calls_return_the_memory_that_they_worked_in_as_well() -> None:
+def test_workspaces_of_library_calls_do_not_count_as_results() -> None:
     forward = 2 * (2 * 8 * 6 * 4) * (3 * 3 * 3)
     assert count_hlo(CONVOLUTIONS_OF_CUDNN) == pytest.approx(3 * forward + 2 * 5 * 11 * 7)
 

@@ -23,18 +23,18 @@ def _as_in_a_launch() -> Iterator[None]:
         yield
 
 
-def test_a_call_takes_what_it_takes_and_the_fresh_state_is_not_counted() -> None:
+def test_the_time_of_a_call_excludes_the_fresh_state() -> None:
     machine = Simulated([0.25])
     assert blocks.time_calls(machine.work(), 3, machine) == pytest.approx(0.75, rel=1e-9)
 
 
-def test_work_still_under_way_is_waited_for_before_the_clock_starts_and_before_it_stops() -> None:
+def test_running_work_is_awaited_before_the_clock_starts_and_before_it_stops() -> None:
     machine = Simulated([0.25])
     blocks.time_calls(machine.work(), 3, machine)
     assert machine.events == ["fresh", "synchronise", "synchronise"]
 
 
-def test_each_call_is_given_what_the_one_before_returned() -> None:
+def test_each_call_gets_the_state_that_the_previous_one_returned() -> None:
     seen: list[Any] = []
     machine = Simulated([0.1])
     blocks.time_calls(machine.work(), 5, machine, seen.append)
@@ -53,9 +53,7 @@ def test_blocks_give_the_true_seconds_per_unit(call_seconds: float, units: int) 
 
 
 @given(st.floats(min_value=1e-4, max_value=100.0), st.floats(min_value=0, max_value=100.0))
-def test_what_goes_on_after_a_block_is_a_small_part_of_it_unless_that_takes_more_than_the_budget(
-    call_seconds: float, late: float
-) -> None:
+def test_work_after_a_block_is_a_small_part_of_it_within_the_budget(call_seconds: float, late: float) -> None:
     planned = blocks.plan(call_seconds, 0.0, late)
     length = planned.calls * call_seconds
     assert late <= blocks.LATE_SHARE * length * (1 + 1e-9) or length >= blocks.LONG_BUDGET_SECONDS * (1 - 1e-9)
@@ -86,7 +84,7 @@ def test_the_number_of_blocks_follows_the_budget_within_its_limits(call_seconds:
 
 @few
 @given(CALL_SECONDS, CALL_SECONDS)
-def test_warming_up_lasts_as_long_as_said_and_then_ends(first: float, later: float) -> None:
+def test_warming_up_lasts_the_configured_time(first: float, later: float) -> None:
     machine = Simulated([first, later], now=0.0)
     fastest = blocks.warm_up(machine.work(), machine)
     spent = first + (machine.calls - 1) * later
@@ -109,7 +107,7 @@ def test_a_step_that_turns_slow_ends_the_launch_early() -> None:
     assert sum(measured) == pytest.approx(51.0)
 
 
-def test_what_timing_costs_is_measured() -> None:
+def test_the_overhead_of_timing_is_measured() -> None:
     machine = Simulated([1.0], synchronise_seconds=0.002, read_seconds=0.0005)
     assert blocks.overhead_seconds(machine.work(), machine) == pytest.approx(0.003, rel=0.02)
 
@@ -132,7 +130,7 @@ def test_garbage_is_collected_between_blocks_and_never_inside() -> None:
     assert not gc.isenabled()
 
 
-def test_blocks_planned_on_a_crowded_machine_are_planned_anew_once_it_is_quiet() -> None:
+def test_blocks_planned_on_a_busy_machine_are_planned_again_when_it_is_quiet() -> None:
     machine = Simulated([0.011] * 40 + [0.0001], now=0.0)
     work = machine.work()
     planned = blocks.plan(blocks.warm_up(work, machine), 0.0)
@@ -150,7 +148,7 @@ def test_a_plan_that_is_good_enough_is_kept_and_nothing_is_measured_twice() -> N
     assert machine.calls == len(measured.seconds) == 20
 
 
-def test_a_machine_that_only_gets_faster_is_measured_in_the_end() -> None:
+def test_a_machine_that_keeps_getting_faster_is_measured_nevertheless() -> None:
     machine = Simulated([1e-3] + [1e-4] * 10 + [1e-5] * 100 + [1e-6], now=0.0)
     measured = blocks.measure_as_planned(machine.work(), blocks.BlockPlan(calls=1, blocks=3, length=0.01), machine)
     assert measured.voided_plans == blocks.MAXIMUM_REPLANS
@@ -178,7 +176,7 @@ def test_caches_are_emptied_before_the_clock_starts_and_in_every_block() -> None
     assert machine.events == ["fresh", "synchronise", "evict", "synchronise"] * 2
 
 
-def test_the_devices_events_stand_inside_what_the_host_times() -> None:
+def test_device_events_lie_within_the_time_of_the_host() -> None:
     machine = Simulated([0.25], synchronise_seconds=0.5)
     work = replace(machine.work(), events=machine)
     assert blocks.time_calls(work, 4, machine) == 1.5
@@ -186,7 +184,7 @@ def test_the_devices_events_stand_inside_what_the_host_times() -> None:
     assert machine.ratios == [1.5]
 
 
-def test_a_synchronisation_that_does_not_wait_shows_against_the_devices_events() -> None:
+def test_a_synchronisation_that_does_not_wait_is_detected_by_device_events() -> None:
     machine = Simulated([0.25])
     work = replace(machine.work(), events=machine, synchronise=lambda _state: None)
     blocks.time_calls(work, 4, machine)

@@ -89,7 +89,7 @@ def many_numbers() -> Callable[[Any], Any]:
         (lambda x: np.polynomial.chebyshev.chebval(x, x), []),
     ],
 )
-def test_what_a_function_captures_is_found(function: Callable[..., Any], names: list[str]) -> None:
+def test_captured_arrays_of_a_function_are_listed(function: Callable[..., Any], names: list[str]) -> None:
     assert captured_arrays(function) == [f"{name} float64" for name in names]
 
 
@@ -108,7 +108,7 @@ def is_array(value: Any) -> bool:
         lambda: functools.partial(lambda w, k, x: x * w * k, np.ones(3), np.ones(2)),
     ],
 )
-def test_what_is_replaced_is_what_the_function_uses(make: Callable[[], Callable[..., Any]]) -> None:
+def test_the_function_uses_the_replaced_arrays(make: Callable[[], Callable[..., Any]]) -> None:
     function = make()
     places = list(find_places(function, is_array))
     assert places
@@ -151,7 +151,7 @@ def test_defaults_are_replaced() -> None:
     assert [*first, *last] == [2, 2, 2, 2, 2]
 
 
-def test_what_describes_an_array_is_not_taken_for_one() -> None:
+def test_a_description_of_an_array_is_not_taken_for_an_array() -> None:
     """As JAX's abstract values do, which have no numbers."""
     description = SimpleNamespace(shape=(2, 3), dtype=np.dtype(np.float32))
     assert captured_arrays(lambda x: x.reshape(description.shape)) == []

@@ -151,7 +151,7 @@ def test_gradients_of_inputs_do_not_add_up_from_call_to_call(pytorch: dict[str, 
 
 
 @pytest.mark.parametrize("captured", ["narrow", "narrow array"])
-def test_what_jax_captures_has_the_policys_type(jax: dict[str, Any], captured: str) -> None:
+def test_arrays_that_jax_captures_have_the_policys_type(jax: dict[str, Any], captured: str) -> None:
     _, found_type, _ = jax[captured]
     assert found_type == "bfloat16"
 

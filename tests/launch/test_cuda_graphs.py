@@ -68,7 +68,7 @@ def test_every_block_trains_from_the_first_state_in_the_same_memory() -> None:
     assert untouched
 
 
-def test_a_result_survives_the_next_replay_and_what_changes_in_place_is_not_copied() -> None:
+def test_a_result_survives_the_next_replay_and_arrays_changed_in_place_are_not_copied() -> None:
     values, same = inside("pytorch", OUTPUTS)
     assert values == [[2.0] * 3, [3.0] * 3, [6.0]]
     assert same

@@ -130,7 +130,7 @@ def counted() -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize("program", EXPECTED)
-def test_operations_count_as_in_jax_and_needless_ones_are_found(program: str) -> None:
+def test_operations_count_as_in_jax_and_unnecessary_ones_are_named(program: str) -> None:
     assert counted()[program] == pytest.approx(EXPECTED[program])
 
 

@@ -133,7 +133,7 @@ SAID_BY_NUMPY = {
         ("numpy/eager", NUMPY, SAID_BY_NUMPY),
     ],
 )
-def test_outputs_of_numbers_are_converted_and_others_are_refused_with_what_to_return(
+def test_numeric_outputs_are_converted_and_others_are_refused_with_the_remedy(
     use: str, code: str, said: dict[str, str]
 ) -> None:
     numbers, others = inside(use.partition("/")[0], CONVERTED.format(use=use) + code)

@@ -98,7 +98,7 @@ def test_every_fact_is_reported(launched: tuple[LaunchOutput, Path]) -> None:
     assert launched[0].facts.keys() >= FACTS
 
 
-def test_what_a_launch_does_beside_its_phases_is_named(launched: tuple[LaunchOutput, Path]) -> None:
+def test_work_of_a_launch_outside_its_phases_is_named(launched: tuple[LaunchOutput, Path]) -> None:
     assert set(launched[0].asides) == {
         "watch",
         "parity",
@@ -127,7 +127,7 @@ def test_outputs_are_reported_with_the_types_that_the_program_returned(launched:
     assert launched[0].facts["outputShapes"] == {"x": [32, 32]}
 
 
-def test_facts_say_what_was_asked_for(launched: tuple[LaunchOutput, Path]) -> None:
+def test_facts_repeat_what_was_requested(launched: tuple[LaunchOutput, Path]) -> None:
     facts = launched[0].facts
     assert facts["device"]["platform"] == "cpu"
     assert facts["device"]["count"] == 1
@@ -163,7 +163,7 @@ def test_outputs_are_written_in_float64(launched: tuple[LaunchOutput, Path]) -> 
         assert outputs["x"].dtype == np.float64
 
 
-def test_an_option_that_is_none_is_told_before_anything_is_imported(tmp_path: Path) -> None:
+def test_an_unknown_option_is_reported_before_anything_is_imported(tmp_path: Path) -> None:
     launched = launch_anew(tmp_path, case("matmul-chain", "jax/jit", options={"nonsense": 1}))
     assert launched.failure is not None
     assert launched.output == "imported:\n"
@@ -171,7 +171,7 @@ def test_an_option_that_is_none_is_told_before_anything_is_imported(tmp_path: Pa
 
 
 @pytest.mark.parametrize("use", ["jax/jit", "pytorch/eager"])
-def test_a_launch_that_cannot_have_its_device_says_so(use: str, tmp_path: Path) -> None:
+def test_a_launch_without_its_device_fails_with_the_reason(use: str, tmp_path: Path) -> None:
     launched = launch(tmp_path, case("matmul-chain", use, SMALL, platform="cuda"))
     assert launched.failure is not None
     assert launched.failure.reason == "Unsupported"
@@ -186,7 +186,7 @@ def test_a_launch_that_cannot_have_its_device_says_so(use: str, tmp_path: Path) 
         ("pytorch/eager", "tpu", "PyTorch computes on cpu, cuda, and not on tpu"),
     ],
 )
-def test_a_framework_that_knows_no_such_platform_says_where_it_computes(
+def test_a_framework_without_the_requested_platform_names_those_that_it_has(
     use: str, platform: str, said: str, tmp_path: Path
 ) -> None:
     launched = launch(tmp_path, case("matmul-chain", use, SMALL, platform=platform))
@@ -201,7 +201,7 @@ def test_tf32_is_refused_on_a_cpu(use: str, tmp_path: Path) -> None:
     assert (launched.failure.reason, "tf32" in launched.failure.message) == ("Unsupported", True)
 
 
-def test_what_a_variant_raises_is_told_with_its_own_line(tmp_path: Path) -> None:
+def test_an_exception_of_a_variant_is_reported_with_its_own_line(tmp_path: Path) -> None:
     launched = launch(tmp_path, case("raising", "jax/raising"))
     assert launched.failure is not None
     assert launched.failure.reason == "Raised"
@@ -217,14 +217,14 @@ def test_running_out_of_memory_is_recognised(use: str, tmp_path: Path) -> None:
     assert launched.failure.reason == "OutOfMemory", launched.failure.message
 
 
-def test_what_a_variant_prints_is_no_message(tmp_path: Path) -> None:
+def test_output_of_a_variant_is_not_taken_for_a_message(tmp_path: Path) -> None:
     launched = launch(tmp_path, case("loud", "jax/loud"))
     assert sum(isinstance(message, Done) for message in launched.messages) == 1
     assert launched.output.count('{"type":"done"}') == 1000
 
 
 @pytest.mark.parametrize("use", ["jax/now-and-then", "pytorch/compile"])
-def test_compiling_in_the_middle_is_told_with_its_cause(use: str, tmp_path: Path) -> None:
+def test_compiling_during_timing_is_reported_with_its_cause(use: str, tmp_path: Path) -> None:
     launched = launch(tmp_path, case("recompiling", use))
     assert launched.failure is None
     assert launched.facts["recompilations"] >= 1
@@ -232,7 +232,7 @@ def test_compiling_in_the_middle_is_told_with_its_cause(use: str, tmp_path: Path
     assert launched.blocks
 
 
-def test_a_function_past_its_recompile_limit_is_told(tmp_path: Path) -> None:
+def test_a_function_beyond_its_recompile_limit_is_reported(tmp_path: Path) -> None:
     launched = launch(tmp_path, case("past-limit", "pytorch/compile"))
     assert launched.facts["recompilations"] == 1
     assert "recompile limit" in launched.facts["recompilationCauses"][0]
@@ -247,7 +247,7 @@ def test_a_donated_state_is_fresh_in_every_block(tmp_path: Path) -> None:
         assert outputs["sum"] == 16.0
 
 
-def test_a_launch_ends_at_once_when_it_is_told_to(tmp_path: Path) -> None:
+def test_a_launch_ends_at_once_on_a_signal(tmp_path: Path) -> None:
     with started(tmp_path, case("matmul-chain", "jax/jit", {"size": 1024})) as (process, messages):
         assert any(isinstance(message, PhaseStarted) and message.phase == "warm-up" for message in messages)
         os.kill(process.pid, signal.SIGTERM)
@@ -296,7 +296,7 @@ def test_time_for_which_a_process_waits_for_a_cpu_is_neither_busy_nor_idle(
     assert share == (busy_share if busy_share is None else pytest.approx(busy_share))
 
 
-def test_what_the_launch_itself_does_is_no_neighbour() -> None:
+def test_processor_time_of_the_launch_itself_does_not_count_as_other_load() -> None:
     before, after = cpu.Usage(all_seconds=10.0, process_seconds=1.0), cpu.Usage(all_seconds=14.0, process_seconds=4.5)
     assert after.others_seconds_since(before) == 0.5
 
@@ -312,7 +312,7 @@ def test_what_the_launch_itself_does_is_no_neighbour() -> None:
         ("pytorch/compile", {"returns": "none"}, "None"),
     ],
 )
-def test_a_step_that_returns_no_pair_is_said_with_its_line(
+def test_a_step_that_returns_no_pair_is_reported_with_its_line(
     tmp_path: Path, use: str, parameters: dict[str, Any], given: str
 ) -> None:
     failure = launch(tmp_path, case("unpaired", use, parameters)).failure

@@ -99,7 +99,7 @@ def test_a_triad_takes_a_quarter_of_the_memory_that_is_left() -> None:
     assert machine.triads == [8 * 1024**2 // (2 * machine.float_bytes)]
 
 
-def test_what_the_device_cannot_hold_has_no_limit() -> None:
+def test_a_limit_whose_arrays_do_not_fit_the_device_is_not_measured() -> None:
     class Small(Machine):
         def triad(self, elements: int) -> Callable[[], None]:
             raise MemoryError(elements)
@@ -109,7 +109,7 @@ def test_what_the_device_cannot_hold_has_no_limit() -> None:
 
 
 @pytest.mark.parametrize(("share", "found"), [(0.05, True), (0.2, False)])
-def test_beside_neighbours_no_limit_is_measured(share: float, found: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_limit_is_measured_under_other_load(share: float, found: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
     processors = len(os.sched_getaffinity(0))
     monkeypatch.setattr(
@@ -118,7 +118,7 @@ def test_beside_neighbours_no_limit_is_measured(share: float, found: bool, monke
     assert (limits.measure_undisturbed(machine, CPU, DeviceMonitor(machine, cpu), machine) is not None) == found
 
 
-def test_a_device_whose_maker_publishes_its_limits_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_that_a_data_sheet_has_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """XLA takes more than 20 s to tune the products for it, in each of the first rounds."""
     machine = Machine(model="NVIDIA H100 80GB HBM3")
     monkeypatch.setattr(cpu, "usage", lambda: cpu.Usage(all_seconds=0, process_seconds=0))

@@ -19,7 +19,7 @@ def test_functions_that_were_replaced_are_named(monkeypatch: pytest.MonkeyPatch)
     ]
 
 
-def test_code_that_was_exchanged_inside_a_function_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_was_exchanged_inside_a_function_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     before = meddling.imported_functions()
     monkeypatch.setattr(blocks.plan, "__code__", (lambda _seconds, _overhead: None).__code__)
     assert meddling.replaced_functions(before) == ["accelbench_runner.launch.blocks.plan"]

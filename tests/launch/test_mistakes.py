@@ -85,7 +85,7 @@ def phase(launched: LaunchOutput) -> str:
 @pytest.mark.parametrize(
     ("use", "reached"), [("pytorch/eager", "first-step"), ("jax/op-by-op", "first-step"), ("jax/jit", "compile")]
 )
-def test_what_a_step_raises_points_at_the_authors_file_and_the_phase_that_it_was(
+def test_an_exception_of_a_step_is_reported_with_the_authors_line_and_the_phase(
     tell: Tell, tmp_path: Path, use: str, reached: str
 ) -> None:
     launched, failure = tell(GOOD.replace(STEP, 'raise ValueError("mine")'), use)
@@ -96,7 +96,7 @@ def test_what_a_step_raises_points_at_the_authors_file_and_the_phase_that_it_was
 
 
 @pytest.mark.parametrize("use", ["pytorch/eager", "jax/jit"])
-def test_a_state_without_names_and_export_is_said_before_anything_is_compiled(tell: Tell, use: str) -> None:
+def test_a_state_without_names_and_export_is_reported_before_anything_is_compiled(tell: Tell, use: str) -> None:
     launched, failure = tell(GOOD.replace(EXPORT, ""), use)
     line, method = (24, "pytorch") if use == "pytorch/eager" else (16, "jax")
     assert failure.message == (
@@ -116,7 +116,7 @@ def test_a_state_without_names_and_export_is_said_before_anything_is_compiled(te
         ('lambda x, _: {"x": 1.0}', 'exports "x" as a float; it has to be an array'),
     ],
 )
-def test_an_export_of_anything_but_named_arrays_is_said_with_its_line(tell: Tell, export: str, said: str) -> None:
+def test_an_export_of_anything_but_named_arrays_is_reported_with_its_line(tell: Tell, export: str, said: str) -> None:
     _, failure = tell(GOOD.replace(EXPORT, f", export={export}"), "jax/jit")
     assert failure.message.startswith(f"my_filter.py, line 22: MyFilter.jax.<locals>.<lambda>() {said}")
 

@@ -73,7 +73,7 @@ def test_complex_operations_count_as_those_on_real_numbers(step: Step, operation
         (lambda x, _: np.fft.rfft(x), 0),
     ],
 )
-def test_where_nobody_can_count_there_is_no_number(step: Step, products: int) -> None:
+def test_operations_that_cannot_be_counted_have_no_number(step: Step, products: int) -> None:
     operations, _, found, _ = counted(step)
     assert (operations, found) == (None, products)
 
@@ -91,6 +91,6 @@ def test_calls_that_do_the_same_dispatch_the_same() -> None:
     assert counted(lambda x, _: x + x)[3] == counted(lambda x, _: x + x)[3] == {"add": 1}
 
 
-def test_what_numpy_cannot_do_is_unsupported() -> None:
+def test_modes_that_numpy_lacks_are_unsupported() -> None:
     with pytest.raises(UnsupportedError, match="bfloat16"):
         adapter(precision="bfloat16")

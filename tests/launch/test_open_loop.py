@@ -55,7 +55,7 @@ def test_responses_in_an_open_loop_are_those_of_lindleys_recursion() -> None:
     assert_as_in_a_queue(lambda request: request.response_seconds)
 
 
-def test_timing_from_send_would_be_noticed() -> None:
+def test_timing_from_the_start_of_service_would_be_detected() -> None:
     with pytest.raises(AssertionError):
         assert_as_in_a_queue(lambda request: request.service_seconds)
 
@@ -71,7 +71,7 @@ def test_a_closed_loop_hides_the_wait_that_an_open_loop_shows_of_the_same_servic
     assert statistics.median(request.response_seconds for request in requests) < 0.002
 
 
-def test_a_pause_delays_all_that_arrive_in_it_one_less_than_the_other() -> None:
+def test_a_pause_delays_every_request_that_arrives_during_it() -> None:
     constant = [0.002 * number for number in range(1, 101)]
     services = [0.001] * 9 + [0.050] + [0.001] * 90
     found = [request.response_seconds for request in served(constant, services)]
@@ -87,7 +87,7 @@ def test_a_pause_delays_all_that_arrive_in_it_one_less_than_the_other() -> None:
         max_size=50,
     )
 )
-def test_any_schedule_and_services_wait_as_in_a_queue(pairs: list[tuple[float, float]]) -> None:
+def test_waiting_times_of_any_schedule_are_those_of_a_queue(pairs: list[tuple[float, float]]) -> None:
     arrivals = list(itertools.accumulate(interval for interval, _ in pairs))
     services = [service for _, service in pairs]
     requests = served(arrivals, services)
@@ -96,14 +96,14 @@ def test_any_schedule_and_services_wait_as_in_a_queue(pairs: list[tuple[float, f
     assert [request.late_seconds for request in requests] == pytest.approx([0.0] * len(pairs), abs=1e-9)
 
 
-def test_a_generator_that_wakes_up_late_is_told_from_a_server_that_is_busy() -> None:
+def test_a_late_generator_is_distinguished_from_a_busy_server() -> None:
     constant = [0.010, 0.020, 0.021, 0.050]
     requests = served(constant, [0.002] * 4, wakes_late_seconds=0.0005)
     assert [request.late_seconds for request in requests] == pytest.approx([0.0005, 0.0005, 0.0, 0.0005])
     assert [request.response_seconds for request in requests] == pytest.approx([0.0025, 0.0025, 0.0035, 0.0025])
 
 
-def test_each_request_gets_the_state_that_the_one_before_it_returned() -> None:
+def test_each_request_gets_the_state_that_the_previous_one_returned() -> None:
     machine = Simulated([0.001], now=0.0)
     results: list[object] = []
     serve(machine.work(), [0.01, 0.02, 0.03], machine, results.append)

@@ -62,18 +62,18 @@ def look(asked: Case, facts: dict[str, Any]) -> Finding:
 
 
 @pytest.mark.parametrize("framework", ["jax", "pytorch"])
-def test_work_that_was_hoisted_folded_or_dropped_is_missed(framework: str, tmp_path: Path) -> None:
+def test_hoisted_folded_or_dropped_work_is_reported_as_missing(framework: str, tmp_path: Path) -> None:
     expected = {use: finding for use, finding in DECLARING.items() if use.startswith(framework)}
     counted = inside(framework, COUNT % list(expected), install_odd_workloads(tmp_path))
     assert {use: found_by(use, operations) for use, operations in counted.items()} == expected
 
 
-def test_a_launch_tells_what_was_declared_and_what_one_call_did(tmp_path: Path) -> None:
+def test_a_launch_reports_declared_work_and_the_work_of_one_call(tmp_path: Path) -> None:
     launched = launch(tmp_path, case("declaring", "jax/dropped"))
     assert found_by("jax/dropped", launched.facts["operations"]) == DECLARING["jax/dropped"]
 
 
-def test_the_products_of_a_training_step_are_there_and_its_libraries_are_named(tmp_path: Path) -> None:
+def test_the_products_of_a_training_step_are_counted_and_its_libraries_named(tmp_path: Path) -> None:
     asked = case("mlp", "jax/jit", {"outputs": 8})
     launched = launch(tmp_path, asked)
     assert launched.failure is None, launched.failure
@@ -82,7 +82,7 @@ def test_the_products_of_a_training_step_are_there_and_its_libraries_are_named(t
     assert {"jax", "flax", "optax"} <= launched.facts["versions"].keys()
 
 
-def test_where_nothing_is_declared_floating_point_operations_are_counted(tmp_path: Path) -> None:
+def test_without_a_declaration_floating_point_operations_are_counted(tmp_path: Path) -> None:
     asked = case("elementwise-fusion", "pytorch/eager", {"size": 64})
     launched = launch(tmp_path, asked, number=1)
     assert "operations" not in launched.facts
@@ -148,7 +148,7 @@ def test_libraries_fusions_loops_and_branches_are_counted() -> None:
     assert count_hlo("not HLO at all") is None
 
 
-def test_what_runs_by_itself_is_a_kernel_and_a_fusion_is_one() -> None:
+def test_every_operation_that_runs_by_itself_is_a_kernel_and_a_fusion_is_one() -> None:
     """Seven times a fusion and two library calls, without the condition; the longer branch; a copy; two fusions of
     a call, which a CPU makes one function of where it is small; a sum that is begun and ended. Tuples, constants and
     the like run nothing.
@@ -208,14 +208,14 @@ def test_the_bytes_of_a_call_are_unknown_if_those_of_one_operation_are() -> None
     assert set(found.values()) == {None}
 
 
-def test_an_array_that_is_given_away_is_taken_the_place_of() -> None:
+def test_the_memory_of_a_donated_array_is_reused() -> None:
     asked = [("inplace-update", use, {**SMALL, "updates": 3}) for use in ("jax/jit", "jax/jit-donated")]
     found = inside("jax", COMPILED % asked)
     assert {use: facts["aliased_bytes"] for use, facts in found.items()} == {"jax/jit": 0, "jax/jit-donated": 4096}
     assert {facts["temporary_bytes"] for facts in found.values()} == {0}
 
 
-def test_an_unrolled_loop_is_as_large_a_program_as_it_is_long() -> None:
+def test_the_size_of_an_unrolled_loop_grows_with_its_length() -> None:
     found = [
         inside("jax", COMPILED % [("loop-unrolling", use, {"length": length}) for use in ("jax/jit", "jax/jit-scan")])
         for length in (20, 40)
@@ -226,14 +226,14 @@ def test_an_unrolled_loop_is_as_large_a_program_as_it_is_long() -> None:
     assert long["jax/jit"] > short["jax/jit"] + 3 * 20
 
 
-def test_a_step_that_looks_at_values_is_measured_and_nothing_is_said_of_a_program(tmp_path: Path) -> None:
+def test_a_step_that_reads_values_is_measured_without_figures_of_a_program(tmp_path: Path) -> None:
     launched = launch(tmp_path, case("looking", "jax/op-by-op"))
     assert launched.failure is None, launched.failure
     assert "executable" not in launched.facts
     assert "steady" in launched.phases
 
 
-def test_a_launch_tells_what_was_compiled(tmp_path: Path) -> None:
+def test_a_launch_reports_the_compiled_program(tmp_path: Path) -> None:
     launched = launch(tmp_path, case("elementwise-fusion", "jax/jit", {"size": 64}))
     assert launched.facts["executable"].keys() == {*map(to_camel, FACTS)}
     assert launched.facts["executable"]["kernelsPerCall"] == 1

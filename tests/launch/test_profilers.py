@@ -29,7 +29,7 @@ def operations(output: LaunchOutput) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("use", "product"), [("jax/scan", "dot_general"), ("jax/op-by-op", "matmul"), ("pytorch/eager", "aten::mm")]
 )
-def test_every_product_of_a_chain_is_found_and_its_line(use: str, product: str, tmp_path: Path) -> None:
+def test_every_product_of_a_chain_is_listed_with_its_line(use: str, product: str, tmp_path: Path) -> None:
     output = profiled(tmp_path, "matmul-chain", use, CHAIN)
     found = operations(output)[product]
     assert found["runs"] == CHAIN["length"]
@@ -47,7 +47,7 @@ def test_a_fusion_has_the_lines_of_all_its_operations(tmp_path: Path) -> None:
     assert any("-" in each or "," in each for each in lines)
 
 
-def test_nothing_is_timed_for_a_verdict_and_the_trace_is_left_for_perfetto(tmp_path: Path) -> None:
+def test_a_profiled_launch_times_no_blocks_and_leaves_its_trace_for_perfetto(tmp_path: Path) -> None:
     output = profiled(tmp_path, "matmul-chain", "pytorch/eager", CHAIN)
     assert not output.blocks
     assert isinstance(output.messages[-1], Done)

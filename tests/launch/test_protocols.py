@@ -66,7 +66,7 @@ def test_an_episode_is_one_ordered_pass_with_its_compiling_counted(use: str, tmp
         assert outputs["x"].tolist() == [18.0] * 8
 
 
-def test_slow_calls_are_bounded_by_a_long_budget_and_never_too_few_for_a_percentile() -> None:
+def test_slow_calls_have_a_long_budget_and_are_enough_for_a_percentile() -> None:
     machine = Simulated([0.1], now=0.0)
     measured = list(blocks.measure(machine.work(), blocks.LATENCY, machine))
     assert len(measured) == 300
@@ -74,7 +74,7 @@ def test_slow_calls_are_bounded_by_a_long_budget_and_never_too_few_for_a_percent
     assert len(list(blocks.measure(machine.work(), blocks.LATENCY, machine))) == blocks.MINIMUM_LATENCY_CALLS
 
 
-def test_every_call_timed_by_itself_starts_fresh_and_is_waited_for() -> None:
+def test_every_single_timed_call_starts_fresh_and_is_awaited() -> None:
     machine = Simulated([0.001, 0.002, 0.003], now=0.0)
     planned = blocks.BlockPlan(calls=1, blocks=3, collects_garbage=False)
     measured = list(blocks.measure(machine.work(), planned, machine))
@@ -98,7 +98,7 @@ def test_an_episode_gives_each_call_its_batch_and_the_state_before() -> None:
     assert (timed.units, timed.seconds) == (2, pytest.approx((0.5, 0.1, 0.2)))
 
 
-def test_an_episode_tells_of_a_call_that_returned_no_state_with_an_out() -> None:
+def test_an_episode_reports_a_call_that_returned_no_pair_of_state_and_output() -> None:
     machine = Simulated([0.5], now=0.0)
 
     def step(state: int, _batch: str) -> int:

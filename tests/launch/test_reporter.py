@@ -55,7 +55,7 @@ def fails() -> None:
     raise OSError("no such device")
 
 
-def test_an_aside_is_announced_and_does_not_count_the_probe_inside_it(recorder: Recorder) -> None:
+def test_additional_work_is_announced_and_excludes_the_probe_inside_it(recorder: Recorder) -> None:
     with recorder.reporter.outside_phases("synchronisation"):
         recorder.spend(2.0)
         assert recorder.reporter.run_probe("synchronisation", lambda: recorder.spend(0.5)) == "found"
@@ -68,7 +68,7 @@ def test_an_aside_is_announced_and_does_not_count_the_probe_inside_it(recorder: 
     ]
 
 
-def test_what_a_probe_raises_is_told_and_it_is_not_asked_again(recorder: Recorder) -> None:
+def test_an_exception_of_a_probe_is_reported_and_the_probe_is_not_repeated(recorder: Recorder) -> None:
     assert recorder.reporter.run_probe("watch", fails) is None
     assert recorder.reporter.run_probe("watch", lambda: recorder.spend(1.0)) is None
     recorder.reporter.run_probe_between_blocks("watch", fails)
@@ -78,12 +78,12 @@ def test_what_a_probe_raises_is_told_and_it_is_not_asked_again(recorder: Recorde
     ]
 
 
-def test_a_probe_that_is_to_be_left_out_is_not_asked(recorder: Recorder) -> None:
+def test_an_excluded_probe_does_not_run(recorder: Recorder) -> None:
     assert recorder.reporter.run_probe("limits", lambda: recorder.spend(1.0)) is None
     assert recorder.messages() == []
 
 
-def test_between_blocks_a_probe_is_marked_in_a_file_and_nothing_is_said(recorder: Recorder) -> None:
+def test_between_blocks_a_probe_is_marked_in_a_file_and_no_message_is_sent(recorder: Recorder) -> None:
     marked: list[str] = []
     recorder.reporter.run_probe_between_blocks("watch", lambda: marked.append(recorder.mark.read_text()))
     assert marked == ["watch"]
@@ -120,7 +120,7 @@ def test_half_a_surrogate_pair_in_a_users_text_is_sent_as_a_question_mark(record
     assert message.message == "bad ? \N{SNOWMAN}"
 
 
-def test_an_exception_whose_message_raises_is_described_all_the_same() -> None:
+def test_an_exception_whose_message_raises_is_described_nevertheless() -> None:
     class MuteError(Exception):
         def __str__(self) -> str:
             raise KeyError("text")

@@ -43,13 +43,13 @@ def test_operations_that_run_at_once_share_the_time() -> None:
     assert divided.busy_microseconds == 12
 
 
-def test_time_in_which_nothing_runs_is_nobodys() -> None:
+def test_time_in_which_nothing_runs_belongs_to_no_operation() -> None:
     divided = divide_time([ran("add", 0, 1), ran("add", 9, 10)])
     assert times(divided) == {"add": (2, 2)}
     assert divided.busy_microseconds == 2
 
 
-def test_a_part_of_a_run_is_no_run() -> None:
+def test_an_incomplete_run_in_a_trace_is_ignored() -> None:
     part = ran("sort", 5, 9)._replace(counts=False)
     assert times(divide_time([ran("sort", 0, 4), part])) == {"sort": (8, 1)}
 

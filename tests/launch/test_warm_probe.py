@@ -28,5 +28,5 @@ def test_a_launch_misses_the_compile_cache_and_its_warm_probe_hits_it(use: str, 
     assert (tmp_path / "outputs.npz").stat().st_mtime_ns == written
 
 
-def test_where_nothing_is_compiled_no_cache_is_told_of(tmp_path: Path) -> None:
+def test_no_cache_is_reported_if_nothing_is_compiled(tmp_path: Path) -> None:
     assert "compileCache" not in launch(tmp_path, case("matmul-chain", "pytorch/eager", SMALL), probe=True).facts

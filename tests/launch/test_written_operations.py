@@ -121,7 +121,7 @@ def counted() -> dict[str, dict[str, float | None]]:
 
 
 @pytest.mark.parametrize("program", EXPECTED)
-def test_work_that_need_not_run_is_told_from_work_that_must(program: str) -> None:
+def test_work_that_need_not_run_is_distinguished_from_work_that_must(program: str) -> None:
     expected: dict[str, Any] = {"unneeded": 0, "dropped": 0, "repeated": 0, "constant": 0, **EXPECTED[program]}
     found = counted()[program]
     assert {name: found[name] for name in expected} == pytest.approx(expected)

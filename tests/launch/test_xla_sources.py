@@ -65,7 +65,7 @@ def test_lines_are_listed_by_file_and_as_ranges() -> None:
         ("<frozen importlib._bootstrap>", False),
     ],
 )
-def test_lines_of_libraries_are_not_the_users(file: str, theirs: bool) -> None:
+def test_lines_of_libraries_do_not_count_as_the_users(file: str, theirs: bool) -> None:
     assert is_users(file) is theirs
 
 
