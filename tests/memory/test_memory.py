@@ -30,7 +30,7 @@ def test_the_estimate_is_no_more_than_what_the_inputs_and_the_reference_take(nam
     assert memory.needed_bytes(workload, parameters) <= peak
 
 
-def test_what_fits_is_not_refused_and_what_does_not_is_with_both_numbers() -> None:
+def test_a_case_is_refused_with_both_numbers_only_if_it_does_not_fit() -> None:
     workload = catalogue.find("inplace-update")
     parameters = catalogue.parse_parameters(workload, {"size": 2**20})
     assert memory.refusal(workload, parameters, 8 * 2**20) is None
@@ -40,14 +40,14 @@ def test_what_fits_is_not_refused_and_what_does_not_is_with_both_numbers() -> No
     assert refused.startswith("needs at least 8.4 MB of memory")
 
 
-def test_of_a_workload_that_says_nothing_nothing_is_known() -> None:
+def test_the_memory_of_a_workload_without_a_declaration_is_unknown() -> None:
     class Quiet(MatmulChain):
         moves_once = False
 
     assert memory.needed_bytes(Quiet(), Quiet.Parameters()) == 0
 
 
-def test_of_what_is_only_ever_observed_nothing_is_known() -> None:
+def test_the_memory_of_a_workload_that_is_only_observed_is_unknown() -> None:
     workload = catalogue.find("rng")
     assert memory.needed_bytes(workload, workload.Parameters()) == 0
 
@@ -56,7 +56,7 @@ def test_of_what_is_only_ever_observed_nothing_is_known() -> None:
     ("name", "asked", "timed"),
     [("checkpoint", {"asks": "resume"}, {}), ("variable-length", {"asks": "compilations"}, {"asks": "time"})],
 )
-def test_a_workload_needs_as_much_where_it_is_observed_as_where_it_is_timed(
+def test_an_observed_workload_needs_as_much_memory_as_a_timed_one(
     name: str, asked: dict[str, Any], timed: dict[str, Any]
 ) -> None:
     workload = catalogue.find(name)
@@ -68,9 +68,7 @@ def test_a_workload_needs_as_much_where_it_is_observed_as_where_it_is_timed(
 
 
 @pytest.mark.parametrize(("limit", "least"), [("1073741824\n", 2**30), ("max\n", 2 * 2**30)])
-def test_the_containers_limit_counts_where_it_is_below_the_machines_memory(
-    tmp_path: Path, limit: str, least: int
-) -> None:
+def test_a_containers_limit_below_the_machines_memory_counts(tmp_path: Path, limit: str, least: int) -> None:
     process, group = tmp_path / "proc" / "self", tmp_path / "group"
     process.mkdir(parents=True)
     group.mkdir()
@@ -82,5 +80,5 @@ def test_the_containers_limit_counts_where_it_is_below_the_machines_memory(
     assert memory.available_bytes(tmp_path) == least
 
 
-def test_a_machine_that_tells_nothing_refuses_nothing(tmp_path: Path) -> None:
+def test_nothing_is_refused_if_the_machines_memory_is_unknown(tmp_path: Path) -> None:
     assert memory.available_bytes(tmp_path) is None
