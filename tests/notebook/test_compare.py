@@ -87,7 +87,7 @@ def test_a_transformed_function_gets_the_arrays_by_position(tmp_path: Path, func
     np.testing.assert_array_equal(program.step({}, program.batches[0])[1].sum(axis=0), X.sum(axis=0))
 
 
-def test_a_setup_is_sent_beside_its_function(tmp_path: Path) -> None:
+def test_a_setup_is_sent_with_its_function(tmp_path: Path) -> None:
     found = sent(
         tmp_path / "sent.py",
         setup_numpy=lambda x: {"total": x.sum(axis=0)},
@@ -115,7 +115,7 @@ def test_functions_of_one_framework_are_sent_under_their_own_names(tmp_path: Pat
     assert found.default_uses() == ("numpy/eager", "numpy_scaled/eager")
 
 
-def test_what_was_sent_can_be_read_beside_it(tmp_path: Path) -> None:
+def test_the_sent_source_is_stored_next_to_the_result(tmp_path: Path) -> None:
     sent(tmp_path / "sent.py", numpy=doubled, arrays={"x": X})
     text = (tmp_path / "sent.py").read_text()
     assert "# def doubled(x: Any) -> Any:\n#     return helper(x)\n" in text
@@ -132,7 +132,7 @@ def test_drawing_arrays_and_a_reference_are_sent_like_functions(tmp_path: Path) 
     assert list(found.Parameters.model_fields) == ["rows"]
 
 
-def test_the_defaults_of_drawing_are_those_that_it_was_given(tmp_path: Path) -> None:
+def test_the_defaults_of_drawing_are_the_given_ones(tmp_path: Path) -> None:
     found = sent(tmp_path / "sent.py", numpy=doubled, arrays=lambda rng, rows=4: {"x": rng.standard_normal((rows, 2))})
     assert inputs.generate(found, found.Parameters(), 0).batches[0]["x"].shape == (4, 2)
 
@@ -186,7 +186,7 @@ def with_a_lock() -> Callable[[Any], Any]:
     ],
     ids=["lock", "large", "no numbers"],
 )
-def test_what_cannot_be_sent_is_an_error_that_says_what_to_write(given: dict[str, Any], said: str) -> None:
+def test_a_function_that_cannot_be_sent_is_an_error_with_the_remedy(given: dict[str, Any], said: str) -> None:
     parts = {"numpy": doubled, "arrays": {"x": X}} | given
     with pytest.raises(CannotBeSentError) as refused:
         script_text({"numpy": parts["numpy"]}, parts["arrays"], None)
@@ -220,7 +220,7 @@ def test_what_cannot_be_sent_is_an_error_that_says_what_to_write(given: dict[str
         ),
     ],
 )
-def test_what_cannot_be_run_is_an_error_before_anything_is_written(
+def test_a_comparison_that_cannot_be_run_is_an_error_before_anything_is_written(
     given: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises((ValueError, TypeError), match=re.escape(said)):
@@ -228,7 +228,7 @@ def test_what_cannot_be_run_is_an_error_before_anything_is_written(
     assert not (tmp_path / "results").exists()
 
 
-def test_results_that_stand_somewhere_are_not_overwritten(tmp_path: Path) -> None:
+def test_existing_results_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(FileExistsError, match="is not empty, and nothing is overwritten: give out= another name"):
         accelbench.compare(numpy=doubled, arrays={"x": X}, out=tmp_path)
@@ -301,7 +301,7 @@ class CannotBeRead:
         return divmod, (1, 0)
 
 
-def test_what_would_not_be_read_again_is_refused_before_anything_starts() -> None:
+def test_values_that_cannot_be_read_back_are_refused_before_anything_starts() -> None:
     given = CannotBeRead()
     with pytest.raises(CannotBeSentError, match="division or modulo by zero"):
         script_text({"numpy": lambda x: given(x) + 1}, {"x": X}, None)
