@@ -57,7 +57,7 @@ def observe(batches: Sequence[Any], make: Any = lambda _outs: {}, declared: Sequ
     return observations(adapter, program, calls, dict.fromkeys(declared, ""))
 
 
-def test_a_step_that_returns_no_pair_is_no_observation() -> None:
+def test_a_step_that_returns_no_pair_is_a_failure() -> None:
     framework: Any = Counting()
     program = Program(state=0, step=lambda _state, _batch: np.zeros((2, 8)), placed=True)
     work = Work(
@@ -83,7 +83,7 @@ def test_compilations_are_counted_call_by_call() -> None:
     }
 
 
-def test_what_a_call_raises_is_observed_and_the_next_goes_on_from_the_state_before() -> None:
+def test_an_exception_of_a_call_is_observed_and_the_next_call_gets_the_earlier_state() -> None:
     framework: Any = Counting()
     program = program_of(framework, [1, ValueError("no such branch\nand much more"), KeyError("other"), 2])
     work = Work(fresh=lambda: 0, call=program.step, batches=1, synchronise=lambda _: None, units=1)
@@ -99,7 +99,7 @@ def test_lack_of_memory_is_a_failure_and_no_observation(error: Exception) -> Non
         observe([1, error])
 
 
-def test_what_escapes_until_synchronisation_belongs_to_its_call() -> None:
+def test_an_exception_at_synchronisation_belongs_to_its_call() -> None:
     framework: Any = Counting()
     program = program_of(framework, [1, 2])
 
@@ -140,11 +140,11 @@ def test_the_program_is_shown_every_out_in_numpy_and_none_for_a_call_that_raised
     assert [None if out is None else int(out) for out in seen] == [1, None, 2]
 
 
-def test_what_the_workload_does_not_name_cannot_be_observed() -> None:
+def test_only_observations_that_the_workload_names_are_accepted() -> None:
     with pytest.raises(ValueError, match="observes speed, which `observes` of the workload does not name"):
         observe([1], lambda _outs: {"speed": 1}, ["values"])
 
 
-def test_what_is_none_of_these_is_refused_by_name() -> None:
+def test_values_of_other_types_are_refused_by_name() -> None:
     with pytest.raises(TypeError, match="own is observed as a object"):
         observe([1], lambda _outs: {"own": object()}, ["own"])

@@ -224,7 +224,7 @@ def observe() -> Observe:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("asked", "expected"), EXPECTED, ids=str)
-def test_a_variant_does_what_is_said_of_it(asked: Asked, expected: dict[str, Scalar], observe: Observe) -> None:
+def test_a_variant_shows_the_expected_observations(asked: Asked, expected: dict[str, Scalar], observe: Observe) -> None:
     found = observe(asked)
     assert {name: found.get(name) for name in expected} == expected
     assert found.keys() <= set(names(catalogue.find(asked.workload)))
@@ -232,7 +232,7 @@ def test_a_variant_does_what_is_said_of_it(asked: Asked, expected: dict[str, Sca
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [asked for asked, _ in EXPECTED if asked.workload == "training-curve"], ids=str)
-def test_what_is_trained_on_real_data_learns_and_learns_alike(asked: Asked, observe: Observe) -> None:
+def test_training_on_real_data_learns_alike_in_all_variants(asked: Asked, observe: Observe) -> None:
     found = observe(asked)
     losses = [float(loss) for loss in found["losses"].split(", ")]
     assert losses == sorted(losses, reverse=True)
@@ -243,7 +243,7 @@ def test_what_is_trained_on_real_data_learns_and_learns_alike(asked: Asked, obse
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", WRONG)
-def test_a_wrong_program_is_seen_to_be_wrong(mutant: str, observe: Observe) -> None:
+def test_a_wrong_program_is_observed_to_be_wrong(mutant: str, observe: Observe) -> None:
     right, observation = WRONG[mutant]
     found, wanted = observe(MUTANTS[mutant])[observation], observe(right)[observation]
     tolerance = ALIKE if observation == "largestRelativeDifference" else 0
@@ -255,7 +255,7 @@ def test_every_observed_workload_has_a_mutant() -> None:
 
 
 @pytest.mark.parametrize("name", OBSERVED)
-def test_every_variant_of_an_observed_workload_is_looked_at(name: str) -> None:
+def test_every_variant_of_an_observed_workload_is_tested(name: str) -> None:
     assert {asked.use for asked, _ in EXPECTED if asked.workload == name} == catalogue.find(name).variants().keys()
 
 

@@ -45,19 +45,19 @@ def of(result: Result, name: str, variant: str = VARIANT) -> Observation:
     return next(each for each in observations.found if each.name == name)
 
 
-def test_nothing_is_compared_and_measuring_ends_with_the_least_rounds() -> None:
+def test_nothing_is_compared_and_measuring_ends_with_the_minimum_of_rounds() -> None:
     assert assess(rounds(2)).stop is None
     found = assess(rounds(3))
     assert (found.stop, found.comparisons, found.tail_comparisons, found.rounds) == ("TargetMet", (), (), 3)
 
 
-def test_one_that_failed_does_not_end_the_others() -> None:
+def test_a_failed_variant_does_not_end_the_others() -> None:
     launches = [a_failure(BASELINE, 1), observing(VARIANT, 1)]
     assert assess(launches).stop is None
     assert [each.variant for each in result_of(launches).observations] == [VARIANT]
 
 
-def test_the_certificate_has_the_checks_that_ask_for_no_time() -> None:
+def test_the_certificate_has_the_checks_that_need_no_time() -> None:
     checks = assess(rounds(3)).certificate.checks
     asked = {"gradients", "precision", "same-inputs", "same-protocol", "threads", "wrong-device"}
     assert {check.name for check in checks} == asked
@@ -71,20 +71,20 @@ def test_a_timed_launch_among_them_brings_the_other_checks_back() -> None:
     assert names >= STEADY_ONLY
 
 
-def test_who_times_blocks_and_says_that_it_observes_is_asked_everything() -> None:
+def test_a_launch_that_times_blocks_and_claims_to_observe_has_every_check() -> None:
     timed = [with_facts(launch, protocol="observe") for launch in (a_launch(BASELINE, 1), a_launch(VARIANT, 1))]
     assert {check.name for check in assess(timed).certificate.checks} >= STEADY_ONLY
     assert result_of(timed).observations == ()
 
 
-def test_a_machine_that_others_use_disturbs_no_observation() -> None:
+def test_other_load_disturbs_no_observation() -> None:
     crowded = {"neighbours": {"busy_seconds": 1.0, "offered_seconds": 2.0}}
     launches = [with_facts(launch, **crowded) for launch in rounds(3)]
     found = assess(launches)
     assert (found.quarantined, found.stop) == ((), "TargetMet")
 
 
-def test_what_all_launches_agree_on_is_one_value() -> None:
+def test_an_observation_on_which_launches_agree_is_one_value() -> None:
     result = result_of(rounds(3))
     assert of(result, "compilations").model_dump() == {
         "name": "compilations",
@@ -95,14 +95,14 @@ def test_what_all_launches_agree_on_is_one_value() -> None:
     assert result.headline == f"{BASELINE} compiled once in 4 calls; {VARIANT} compiled once in 4 calls"
 
 
-def test_launches_that_differ_are_said_to_the_most_frequent_first() -> None:
+def test_differing_observations_are_listed_with_the_most_frequent_first() -> None:
     launches = [*rounds(2), observing(BASELINE, 3), observing(VARIANT, 3, compilations=2)]
     result = result_of(launches)
     assert of(result, "compilations").text == "1 in 2 launches, 2 in 1"
     assert f"{VARIANT} compiled 1 or 2 times in 4 calls" in result.headline
 
 
-def test_what_was_raised_comes_first() -> None:
+def test_exceptions_come_first() -> None:
     launches = [observing(variant, 1, raised="KeyReuseError", raisedCalls=3) for variant in (BASELINE, VARIANT)]
     assert result_of(launches).headline.startswith(f"{BASELINE} raised KeyReuseError")
 
@@ -135,13 +135,13 @@ def test_values_have_types(value: object, kind: str, text: str) -> None:
         {f"own{number}": number for number in range(100)},
     ],
 )
-def test_what_no_launch_of_ours_reports_is_not_listened_to(reported: object) -> None:
+def test_impossible_observations_of_a_launch_are_ignored(reported: object) -> None:
     launch = observing(VARIANT, 1)
     launch = with_facts(launch, observations=reported)
     assert result_of([launch]).observations == ()
 
 
-def test_the_most_that_can_be_observed_fits_a_result() -> None:
+def test_the_maximum_of_observations_fits_a_result() -> None:
     names = [f"pytorch/compile-{'x' * 40}-{number}" for number in range(16)]
     own = {f"observation{number}{'x' * 18}": f"{number}" + "y" * 119 for number in range(8)}
     launches = [observing(name, 1, **own) for name in names]
