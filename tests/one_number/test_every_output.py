@@ -254,7 +254,7 @@ def test_the_sentence_has_the_number_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("wrong", [VARIANT, BASELINE])
-def test_what_computes_something_else_has_no_time_anywhere(wrong: str) -> None:
+def test_a_variant_with_wrong_outputs_has_no_time_anywhere(wrong: str) -> None:
     result = measured(((0.0203, 0.0107, 0.0151),) * 5, wrong)
     document = result.to_json()
     mine = json.dumps([each for each in json.loads(document)["variants"] if each["name"] == wrong])
