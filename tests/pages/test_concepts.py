@@ -32,18 +32,18 @@ def test_every_check_is_in_one_of_the_groups() -> None:
     assert table(concept("validity"), "What is checked", 1) == {check.name for check in validity_checks()}
 
 
-def test_the_group_of_a_machine_at_rest_is_what_is_measured_again() -> None:
+def test_the_checks_of_a_quiet_machine_are_those_that_repeat_a_round() -> None:
     [row] = [line for line in concept("validity").splitlines() if line.startswith("| Was the machine at rest?")]
     disturbances = {each.name for each in validity_checks() if isinstance(each, LaunchCheck) and each.disturbance}
     assert set(CODE.findall(row)) == disturbances
 
 
-def test_the_checks_that_a_verdict_cannot_do_without_are_named() -> None:
+def test_the_checks_that_a_verdict_requires_are_named() -> None:
     assert "Two checks have to be passed, `parity` and `non-finite`" in " ".join(concept("validity").split())
     assert INDISPENSABLE == ("parity", "non-finite")
 
 
-def test_every_verdict_and_what_stands_in_its_place_is_explained() -> None:
+def test_every_verdict_and_every_substitute_for_one_is_explained() -> None:
     text = concept("verdict")
     assert table(text, "The rule", 0) | table(text, "Without a verdict", 0) == set(VERDICTS)
 

@@ -47,7 +47,9 @@ def environment(cluster: Cluster, tmp_path: Path) -> Iterator[dict[str, str]]:
     cluster.kubectl("delete", "--namespace=default", "--ignore-not-found", *bindings)
 
 
-def test_an_administrator_installs_upgrades_and_removes_it(environment: dict[str, str], tmp_path: Path) -> None:
+def test_an_administrator_installs_upgrades_and_removes_the_operator(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     directory = checkout(tmp_path / "accelbench")
     install, upgrade = "docs/operations/install.md", "docs/operations/upgrade.md"
     (directory / "results").mkdir()
@@ -68,7 +70,9 @@ def test_a_namespace_is_held_to_the_restricted_standard(
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
-def test_whoever_looks_for_trouble_sees_the_run(environment: dict[str, str], cluster: Cluster, tmp_path: Path) -> None:
+def test_the_commands_for_troubleshooting_show_the_run(
+    environment: dict[str, str], cluster: Cluster, tmp_path: Path
+) -> None:
     page = "docs/operations/troubleshooting.md"
     cluster.apply(MY_RUN)
     listed, described, _ = Page.read(page).run(tmp_path, environment, *PAGES[page])

@@ -15,28 +15,28 @@ INSTALLATION = re.compile(r"\bhelm install (?:.*\\\n)*.*")
 
 
 @pytest.mark.parametrize("path", [path for path in SHOWN if path not in ELSEWHERE])
-def test_each_command_is_under_a_heading_that_is_run(path: str) -> None:
+def test_each_command_is_under_a_heading_with_a_test(path: str) -> None:
     run = {heading for headings in RUN.get(path, {}).values() for heading in headings}
     assert [command.text for command in SHOWN[path].commands if command.heading not in run] == []
 
 
 @pytest.mark.parametrize("path", RUN)
-def test_a_heading_that_is_run_is_on_its_page(path: str) -> None:
+def test_a_heading_with_a_test_is_on_its_page(path: str) -> None:
     page = Page.read(path)
     there = {step.heading for step in page.steps}
     assert {heading for headings in RUN[path].values() for heading in headings} <= there
 
 
-def test_no_page_is_left_to_others_that_has_no_command() -> None:
+def test_every_page_excluded_from_the_tests_has_a_command() -> None:
     assert set(ELSEWHERE) <= set(SHOWN)
 
 
-def test_the_readme_shows_no_command_that_no_page_runs() -> None:
+def test_every_command_of_the_readme_is_tested_on_a_page() -> None:
     run = {_flat(command.text) for path, page in SHOWN.items() if path != "README.md" for command in page.commands}
     assert {_flat(command.text) for command in SHOWN["README.md"].commands} - run == set(FOR_BREVITY)
 
 
-def test_the_readme_leads_to_a_cluster_s_first_verdict_by_the_commands_that_a_test_runs() -> None:
+def test_the_readmes_commands_for_a_cluster_are_those_that_a_test_runs() -> None:
     """The start page's, whole and in its order: tests/e2e/test_pages.py runs them on a real node."""
     own, run = (
         [command.text for command in Page.read(path).commands if command.heading == "In a cluster"]
@@ -49,7 +49,7 @@ def test_the_readme_leads_to_a_cluster_s_first_verdict_by_the_commands_that_a_te
 
 
 @pytest.mark.parametrize("path", [path for path in pages() if INSTALLATION.search((ROOT / path).read_text())])
-def test_an_installation_says_which_registry_the_images_come_from(path: str) -> None:
+def test_an_installation_names_the_registry_of_the_images(path: str) -> None:
     """On its line, or in the values that the page has it read: we publish no images under the chart's own names."""
     text = (ROOT / path).read_text()
     values = {step.name: step.text for step in Page.read(path).steps if isinstance(step, File)}
@@ -61,13 +61,13 @@ def test_an_installation_says_which_registry_the_images_come_from(path: str) -> 
 
 
 @pytest.mark.parametrize("path", pages())
-def test_a_package_by_its_name_alone_is_asked_for_only_where_the_page_says_that_it_is_not_published(path: str) -> None:
+def test_a_package_is_installed_by_name_alone_only_where_the_page_notes_that_it_is_not_published(path: str) -> None:
     text = (ROOT / path).read_text()
     if re.search(r"pip install '?accelbench", text):
         assert "accelbench is not on PyPI yet" in " ".join(text.split())
 
 
-def test_no_block_of_commands_escapes_for_want_of_a_dollar_sign() -> None:
+def test_every_block_of_commands_has_a_dollar_sign() -> None:
     """What a block without it holds is run by somebody, or the table says that nobody does."""
     files = [path for path in ROOT.glob("**/*.md") if not {".venv", "node_modules", "build"} & set(path.parts)]
     names = {
@@ -78,7 +78,7 @@ def test_no_block_of_commands_escapes_for_want_of_a_dollar_sign() -> None:
     assert {name for name in names if not name.startswith(NOT_PAGES)} == set(SHELL)
 
 
-def test_a_page_is_read_as_a_reader_would() -> None:
+def test_a_page_is_parsed_as_a_reader_reads_it() -> None:
     steps = tuple(
         _steps("## Do it\n\n`a.txt`:\n```text\nx\n```\n```console\n$ cat a.txt \\\n  b  # both\nx ...\n```\n")
     )

@@ -78,7 +78,7 @@ BEYOND: dict[str, Callable[[Path, dict[str, str]], None]] = {
 
 
 @pytest.mark.nightly
-def test_what_a_message_says_to_install_can_be_installed_beside_a_checkouts(
+def test_packages_that_messages_recommend_can_be_installed_with_a_checkout(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     """The extra comes from where packages are. accelbench itself is nowhere, and is the one that is installed."""
@@ -91,7 +91,9 @@ def test_what_a_message_says_to_install_can_be_installed_beside_a_checkouts(
 
 
 @pytest.mark.parametrize("path", on_a_push(PAGES, lambda path: path == "docs/start.md"))
-def test_a_page_does_what_it_says(path: str, environment: dict[str, str], tmp_path: Path) -> None:
+def test_the_commands_of_a_page_do_what_the_page_describes(
+    path: str, environment: dict[str, str], tmp_path: Path
+) -> None:
     page = Page.read(path)
     directory = tmp_path / "here"
     if page.asks_for_a_checkout:

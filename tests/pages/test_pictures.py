@@ -15,7 +15,7 @@ MAKE = ROOT / "docs" / "images" / "make.py"
 MEASURED = "tests/data/claims/cpu/24-retrace-traps"
 
 
-def test_the_terminal_shows_the_verdict_on_a_file_that_is_there() -> None:
+def test_the_terminal_shows_the_verdict_of_an_existing_file() -> None:
     text = html.unescape((ROOT / "docs" / "images" / "verdict.svg").read_text()).replace("\xa0", " ")
     [title] = re.findall(r'class="verdict-title"[^>]*>([^<]+)<', text)
     accelbench, does, manifest, *_ = shlex.split(title)
@@ -25,7 +25,7 @@ def test_the_terminal_shows_the_verdict_on_a_file_that_is_there() -> None:
     assert f">{run.spec.workload.name} ({parameters}), {run.spec.measurement.precision}, cpu<" in text
 
 
-def test_a_picture_is_not_drawn_below_a_command_that_asks_something_else() -> None:
+def test_an_image_is_not_drawn_below_another_command() -> None:
     asked = [sys.executable, MAKE, "verdict", MEASURED, "examples/01-matmul-chain.yaml"]
     done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stderr == f"examples/01-matmul-chain.yaml is not what was run for {MEASURED}\n"
