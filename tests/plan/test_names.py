@@ -28,7 +28,7 @@ def test_different_swept_values_have_different_case_names(
 
 
 @given(st.lists(st.text()), st.lists(st.text()))
-def test_parts_of_an_identity_cannot_run_into_each_other(first: list[str], second: list[str]) -> None:
+def test_parts_of_an_identity_are_separated_unambiguously(first: list[str], second: list[str]) -> None:
     assert (digest(*first) == digest(*second)) == (first == second)
 
 

@@ -32,7 +32,7 @@ def test_a_node_that_has_everything_fits() -> None:
     assert misfits(GPU, NODE) == ()
 
 
-def test_a_label_that_is_missing_or_another_is_named() -> None:
+def test_a_missing_or_different_label_is_named() -> None:
     wanting = GPU.model_copy(update={"node_selector": {"kind": "a100"}})
     assert why(wanting, NODE) == [("label", "has no label kind")]
     assert why(wanting, replace(NODE, labels=LINUX | {"kind": "l4"})) == [("label", "kind is l4, not a100")]
@@ -57,17 +57,17 @@ def test_a_node_of_another_system_or_architecture_fits_no_image() -> None:
         ({}, True),
     ],
 )
-def test_a_taint_is_borne_as_a_toleration_says(toleration: dict[str, Any], borne: bool) -> None:
+def test_a_taint_is_tolerated_as_a_toleration_defines(toleration: dict[str, Any], borne: bool) -> None:
     node = replace(NODE, taints=(Taint("gpu", "yes", "NoSchedule"),))
     profile = GPU.model_copy(update={"tolerations": (ProfileToleration(**toleration),)})
     assert why(profile, node) == ([] if borne else [("taint", "has the taint gpu=yes:NoSchedule")])
 
 
-def test_a_taint_that_only_advises_keeps_nobody_off() -> None:
+def test_a_taint_that_only_prefers_keeps_no_pod_off() -> None:
     assert misfits(GPU, replace(NODE, taints=(Taint("x", "", "PreferNoSchedule"),))) == ()
 
 
-def test_what_is_not_there_and_what_is_taken_are_told_apart() -> None:
+def test_missing_resources_and_resources_in_use_are_distinguished() -> None:
     without = replace(NODE, allocatable={**AMOUNTS, "nvidia.com/gpu": Decimal(0)})
     taken = replace(NODE, requested={"nvidia.com/gpu": Decimal(2)})
     small = replace(NODE, allocatable={**AMOUNTS, "cpu": Decimal("3.92")})
@@ -84,7 +84,7 @@ def test_what_is_not_there_and_what_is_taken_are_told_apart() -> None:
     assert [fits(GPU, node) for node in (without, taken, small)] == [False, True, False]
 
 
-def test_a_case_that_wants_its_node_to_itself_waits_for_the_others_and_keeps_them_off() -> None:
+def test_an_exclusive_case_waits_for_the_others_and_keeps_them_off() -> None:
     alone = Profile(name="cpu", platform="cpu")
     assert [cause for cause, _ in why(alone, replace(NODE, cases=1))] == ["occupied"]
     assert [cause for cause, _ in why(GPU, replace(NODE, cases=1, exclusive=True))] == ["occupied"]
@@ -97,7 +97,7 @@ def test_a_claim_needs_a_driver_on_the_node() -> None:
     assert misfits(claiming, replace(NODE, drivers=frozenset({"gpu.nvidia.com"}))) == ()
 
 
-def test_devices_that_no_profile_gets_at_are_found_and_taken_ones_are_not_among_them() -> None:
+def test_devices_without_a_profile_are_listed_and_do_not_include_those_in_use() -> None:
     other = replace(NODE, name="b", allocatable={**AMOUNTS, "amd.com/gpu": Decimal(1), "hugepages-2Mi": Decimal(4)})
     tainted = replace(NODE, name="c", taints=(Taint("x", "", "NoSchedule"),))
     busy = replace(NODE, name="d", requested={"nvidia.com/gpu": Decimal(2)})
@@ -108,7 +108,7 @@ def test_devices_that_no_profile_gets_at_are_found_and_taken_ones_are_not_among_
     }
 
 
-def test_a_pod_counts_with_its_largest_moment() -> None:
+def test_a_pod_counts_with_its_largest_request() -> None:
     def asks(cpu: str, **fields: Any) -> dict[str, Any]:
         return {"resources": {"requests": {"cpu": cpu}}, **fields}
 
@@ -149,6 +149,6 @@ def test_a_quantity_is_what_kubernetes_client_takes_it_for(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "many", "64Gib"])
-def test_what_is_no_quantity_is_said_to_be_none(text: str) -> None:
+def test_an_invalid_quantity_is_refused_as_such(text: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity"):
         placement.parse_quantity(text)

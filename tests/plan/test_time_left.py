@@ -19,5 +19,5 @@ def test_a_case_that_took_longer_than_its_limit_makes_no_estimate_above_the_limi
     assert time_left([100], [MeasuredTime(170, 100)]).expected_seconds == 100
 
 
-def test_nothing_is_left_of_a_suite_that_is_measured() -> None:
+def test_a_measured_suite_has_no_time_left() -> None:
     assert time_left([], [MeasuredTime(60, 600)]).expected_seconds == 0
