@@ -82,14 +82,14 @@ def test_a_release_has_the_plugin_that_krew_installs_under_its_checksums(
     assert {"accelbench.yaml", f"accelbench-{VERSION}.tgz"} <= sums.keys()
 
 
-def test_a_plugin_is_made_of_the_wheel_that_is_released(tmp_path: Path) -> None:
+def test_the_plugin_is_built_from_the_released_wheel(tmp_path: Path) -> None:
     (tmp_path / "accelbench-0.0.0-py3-none-any.whl").touch()
     with pytest.raises(BuildError, match=f"has no wheel of {re.escape(VERSION)}: make wheel"):
         release_plugin(tmp_path, "")
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
-def test_a_workflow_runs_what_make_offers_and_nothing_else(workflow: Path) -> None:
+def test_workflows_run_targets_of_make_only(workflow: Path) -> None:
     offered = set(re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
     jobs: dict[str, Any] = yaml.safe_load(workflow.read_text())["jobs"]
     commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
@@ -100,7 +100,7 @@ def test_a_workflow_runs_what_make_offers_and_nothing_else(workflow: Path) -> No
         assert called[1] in offered
 
 
-def test_only_a_registry_on_this_machine_is_spoken_to_without_tls() -> None:
+def test_only_a_registry_on_this_machine_is_used_without_tls() -> None:
     assert is_plain("127.0.0.1:5000/ml")
     assert is_plain("localhost:5000")
     assert not is_plain("registry.example.com/ml")
@@ -119,7 +119,7 @@ def test_the_chart_is_pulled_from_a_registry_as_it_was_pushed(tmp_path: Path) ->
     assert (pulled / pushed.name).read_bytes() == pushed.read_bytes()
 
 
-def test_a_release_says_which_architecture_this_machine_cannot_build(
+def test_a_release_names_an_architecture_that_this_machine_cannot_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
