@@ -83,7 +83,7 @@ def test_a_list_of_one_batch_is_that_batch(load: Load) -> None:
     assert list(program.export({}, program.step({}, program.batches[0])[1])) == ["sum"]
 
 
-def test_units_are_those_of_every_call_or_listed(load: Load) -> None:
+def test_units_are_given_for_every_call_or_as_a_list(load: Load) -> None:
     assert build(load(SCRIPT + '\nmeasure = {"unit": "row", "units": 10}\n'), Tools()).units == 30
     listed = load(SCRIPT + '\nmeasure = {"unit": "token", "units": [1, 2, 3]}\ncost = {"flops": 60, "bytes": 6}\n')
     assert build(listed, Tools()).units == 6
@@ -110,7 +110,7 @@ def test_a_setup_without_arrays_is_made_once_for_all_batches(load: Load, setup: 
         ('[{"x": 1, "k": 1}, {"x": 1}]', "arrays() returned batches of different arrays: x, k; x"),
     ],
 )
-def test_what_is_no_batch_is_refused(load: Load, returned: str, message: str) -> None:
+def test_invalid_batches_are_refused(load: Load, returned: str, message: str) -> None:
     text = SCRIPT.replace(
         '[{"x": rng.standard_normal(length), "k": length} for length in range(1, longest + 1)]', returned
     )

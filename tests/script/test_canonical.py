@@ -133,7 +133,7 @@ def test_a_form_that_cannot_be_used_is_refused_when_the_script_is_loaded(load: L
 @pytest.mark.parametrize(
     ("returned", "message"), [("None", "returned nothing; it has to return"), ("3", "returned a int; it has to return")]
 )
-def test_a_class_that_returns_no_form_is_told_what_to_return(load: Load, returned: str, message: str) -> None:
+def test_a_class_that_returns_no_form_is_refused_with_the_remedy(load: Load, returned: str, message: str) -> None:
     workload = load(CLASS.replace("{name: array * 2 for name, array in outputs.items()}", returned))
     with pytest.raises(workload_checks.InvalidWorkloadError, match=rf"Sort\.canonical\(\) {message}"):
         formed(workload, v=Y)

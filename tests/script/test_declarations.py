@@ -110,7 +110,7 @@ def test_a_cost_of_a_call_is_divided_by_its_units(load: Load) -> None:
         ),
     ],
 )
-def test_what_is_declared_wrong_is_refused_when_the_script_is_loaded(load: Load, declared: str, message: str) -> None:
+def test_wrong_declarations_are_refused_when_the_script_is_loaded(load: Load, declared: str, message: str) -> None:
     with pytest.raises(catalogue.UnknownWorkloadError) as refused:
         load(FUNCTIONS + declared)
     assert message in str(refused.value)
@@ -131,7 +131,7 @@ def test_a_helper_may_have_the_name_of_a_declaration(load: Load) -> None:
         ({"cost": {"flops": np.float64(2), "bytes": 1}}, "steady"),
     ],
 )
-def test_a_notebook_declares_the_same(tmp_path: Path, given: dict[str, Any], expected: str) -> None:
+def test_a_notebook_makes_the_same_declarations(tmp_path: Path, given: dict[str, Any], expected: str) -> None:
     path = tmp_path / "sent.py"
     path.write_text(script_text({"numpy": np.negative}, lambda rng, rows=4: {"x": rng.random(rows)}, None, given))
     with script.use(path):
@@ -146,7 +146,7 @@ def test_a_run_may_ask_for_another_protocol_than_its_workload(load: Load) -> Non
     assert catalogue.measure_of(workload, workload.Parameters(), None).protocol == "steady"
 
 
-def test_where_requests_arrive_a_request_is_the_unit_whatever_a_call_computes(load: Load) -> None:
+def test_the_unit_of_arrivals_is_a_request(load: Load) -> None:
     workload = load(FUNCTIONS + 'measure = {"protocol": "latency", "unit": "row", "units": 8}')
     measure = catalogue.measure_of(workload, workload.Parameters(), "arrivals")
     assert (measure.protocol, measure.unit) == ("arrivals", "request")

@@ -134,7 +134,7 @@ def test_a_program_may_begin_with_its_framework_and_need_not_be_called_like_it(l
     )
 
 
-def test_what_another_function_uses_is_a_helper(load: Load) -> None:
+def test_a_function_that_another_one_uses_is_a_helper(load: Load) -> None:
     helper = "\n\ndef jax_norm(x):\n    return x if x is None else jax_norm(None)\n"
     used = GOOD.replace("return jnp.sqrt", "return jax_norm(x) or jnp.sqrt") + helper
     assert {kind.method for kind in load(used).variants().values()} == {"jax", "pytorch"}
@@ -151,7 +151,7 @@ def test_a_program_with_other_arrays_is_refused_with_advice_for_a_helper(load: L
     assert str(refused.value).endswith("rename it to _jax_loss")
 
 
-def test_what_arrays_takes_beside_the_generator_are_the_parameters(load: Load) -> None:
+def test_arguments_of_arrays_after_the_generator_are_the_parameters(load: Load) -> None:
     workload = load(GOOD)
     assert workload.Parameters().model_dump() == {"rows": 8}
     arrays = inputs.generate(workload, workload.Parameters.model_validate({"rows": 3}), seed=1)
@@ -176,7 +176,7 @@ def test_a_step_gives_the_function_the_arrays_by_name_and_feeds_nothing_back(loa
     ("returned", "names"),
     [("x, origin", ["y0", "y1"]), ('{"far": x, "near": origin}', ["far", "near"]), ("x", ["y"])],
 )
-def test_what_a_function_returns_has_names(load: Load, returned: str, names: list[str]) -> None:
+def test_results_of_a_function_have_names(load: Load, returned: str, names: list[str]) -> None:
     workload = load(GOOD.replace("((x - origin) ** 2).sum(-1).sqrt()", returned))
     arrays = drawn(workload)
     program = workload.pytorch(workload.Parameters(), arrays, Tools())
@@ -216,7 +216,7 @@ def test_functions_that_cannot_be_compared_are_refused_with_their_line(
     assert f"distances.py, {said}" in str(refused.value)
 
 
-def test_a_helper_that_sounds_alike_is_a_helper(load: Load) -> None:
+def test_a_helper_with_a_similar_name_is_a_helper(load: Load) -> None:
     assert set(load(GOOD + "\n\ndef difference(one, other):\n    return one - other\n").variants())
 
 
@@ -243,7 +243,7 @@ def test_a_helper_that_sounds_alike_is_a_helper(load: Load) -> None:
         ),
     ],
 )
-def test_arrays_that_no_function_takes_are_said_with_their_line(load: Load, returned: str, said: str) -> None:
+def test_arrays_that_no_function_takes_are_reported_with_their_line(load: Load, returned: str, said: str) -> None:
     text = GOOD.replace('{"x": rng.standard_normal((rows, 2)), "origin": rng.standard_normal(2)}', returned)
     text = f"import numpy\n{text}"
     with pytest.raises(InvalidWorkloadError) as refused:
@@ -251,7 +251,7 @@ def test_arrays_that_no_function_takes_are_said_with_their_line(load: Load, retu
     assert said in str(refused.value)
 
 
-def test_a_reference_that_returns_no_numbers_says_what_to_return(load: Load) -> None:
+def test_a_reference_that_returns_no_numbers_is_refused_with_the_remedy(load: Load) -> None:
     masked = REFERENCE.replace("return ", "return numpy.ma.masked_invalid")
     workload = load(f"import numpy\n{GOOD}{masked}")
     with pytest.raises(InvalidWorkloadError, match="returned a masked array; return filled"):
@@ -293,7 +293,7 @@ def test_a_reference_may_be_any_callable(load: Load) -> None:
     assert load(f"{GOOD}\n\n{partial}").has_reference()
 
 
-def test_annotations_that_are_text_mean_what_they_say(load: Load) -> None:
+def test_annotations_as_text_are_evaluated(load: Load) -> None:
     later = "from __future__ import annotations\n\nfrom typing import Annotated\n\nfrom pydantic import Field\n"
     text = GOOD.replace("rows: int = 8", "rows: Annotated[int, Field(ge=4)] = 8").replace('"""\n', '"""\n\n' + later, 1)
     with pytest.raises(ValidationError, match="greater than or equal to 4"):

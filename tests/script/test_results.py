@@ -77,7 +77,7 @@ def test_parts_of_a_frameworks_own_result_are_named_by_their_positions() -> None
     assert shapes({"e": decomposition}) == {"e.0": (2,), "e.1": (2, 2)}
 
 
-def test_what_holds_no_dataclass_stays_the_same_array() -> None:
+def test_values_without_dataclasses_stay_the_same_objects() -> None:
     result = without_dataclasses({"a": (ONE, Step(TWO, None)), "b": Layer(THREE)})
     assert result["a"][0] is ONE
     assert result["a"][1] == Step(TWO, None)

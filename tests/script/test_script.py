@@ -70,7 +70,7 @@ def test_a_script_is_found_by_its_files_name(write: Write) -> None:
         catalogue.find("my-doubling")
 
 
-def test_a_script_that_changed_its_name_is_loaded_anew(write: Write) -> None:
+def test_a_script_that_changed_its_name_is_loaded_again(write: Write) -> None:
     before = write(GOOD, "before.py")
     after = write(GOOD.replace("8.0", "9.0"), "after.py")
     costs = []
@@ -126,7 +126,7 @@ def test_a_script_that_changed_its_name_is_loaded_anew(write: Write) -> None:
         "size",
     ],
 )
-def test_what_is_no_workload_is_refused_with_its_line(write: Write, text: str, said: str) -> None:
+def test_a_script_without_a_workload_is_refused_with_its_line(write: Write, text: str, said: str) -> None:
     with script.use(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
     assert said in str(refused.value)
@@ -141,7 +141,7 @@ def test_what_is_no_workload_is_refused_with_its_line(write: Write, text: str, s
         ('{"jax": "jit"}', "modes: jax has a str; it has to be a tuple of modes, such as modes = {"),
     ],
 )
-def test_modes_that_are_none_are_refused_with_what_was_meant(write: Write, modes: str, said: str) -> None:
+def test_unknown_modes_are_refused_with_the_nearest_ones(write: Write, modes: str, said: str) -> None:
     text = GOOD.replace("    def arrays", f"    modes = {modes}\n\n    def arrays")
     with script.use(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
@@ -159,7 +159,7 @@ def test_modes_that_are_none_are_refused_with_what_was_meant(write: Write, modes
         ),
     ],
 )
-def test_a_marked_variant_that_is_none_is_refused_with_its_line(write: Write, use: str, said: str) -> None:
+def test_an_invalid_marked_variant_is_refused_with_its_line(write: Write, use: str, said: str) -> None:
     text = GOOD.replace("Workload\n", "Workload, variant\n", 1).replace(
         "    def jax", f'    @variant("{use}")\n    def jax'
     )
@@ -202,7 +202,7 @@ def test_a_marked_variant_that_is_none_is_refused_with_its_line(write: Write, us
         ),
     ],
 )
-def test_a_method_that_is_none_is_refused_with_its_line(write: Write, right: str, wrong: str, said: str) -> None:
+def test_an_invalid_method_is_refused_with_its_line(write: Write, right: str, wrong: str, said: str) -> None:
     with (
         script.use(write(GOOD.replace(right, wrong))),
         pytest.raises(catalogue.UnknownWorkloadError) as refused,
@@ -211,7 +211,7 @@ def test_a_method_that_is_none_is_refused_with_its_line(write: Write, right: str
     assert str(refused.value) == f"doubling.py, line {said}"
 
 
-def test_arrays_that_are_none_are_said_with_the_methods_line(write: Write) -> None:
+def test_invalid_arrays_are_reported_with_the_methods_line(write: Write) -> None:
     text = GOOD.replace('Arrays(state={"x": rng.standard_normal(8)})', '{"x": rng.standard_normal(8)}')
     with script.use(write(text)):
         workload = catalogue.find("doubling")
@@ -229,7 +229,7 @@ def test_arrays_that_are_none_are_said_with_the_methods_line(write: Write) -> No
         ('{"x": [1.0, None]}', 'returned "x" as a list; it has to be an array of numbers'),
     ],
 )
-def test_a_state_that_holds_no_arrays_is_said_with_the_methods_line(write: Write, state: str, said: str) -> None:
+def test_a_state_without_arrays_is_reported_with_the_methods_line(write: Write, state: str, said: str) -> None:
     with script.use(write(GOOD.replace('{"x": rng.standard_normal(8)}', state))):
         workload = catalogue.find("doubling")
         with pytest.raises(workload_checks.InvalidWorkloadError) as refused:
@@ -246,7 +246,7 @@ def test_a_script_does_not_change_how_numpy_treats_errors_elsewhere(write: Write
     assert np.geterr() == before
 
 
-def test_a_reference_without_names_is_said_with_its_line(write: Write) -> None:
+def test_a_reference_without_names_is_reported_with_its_line(write: Write) -> None:
     with script.use(write(GOOD.replace('{"x": 2**units * arrays.state["x"]}', "None"))):
         workload = catalogue.find("doubling")
         arrays = inputs.generate(workload, workload.Parameters(), seed=0)
@@ -257,14 +257,14 @@ def test_a_reference_without_names_is_said_with_its_line(write: Write) -> None:
     )
 
 
-def test_what_measure_raises_is_said_with_its_line(write: Write) -> None:
+def test_an_exception_in_measure_is_reported_with_its_line(write: Write) -> None:
     broken = GOOD.replace("    def cost", "    def measure(self, _):\n        return 1 / 0\n\n    def cost")
     with script.use(write(broken)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
     assert str(refused.value) == "doubling.py, line 21: ZeroDivisionError: division by zero"
 
 
-def test_a_framework_that_comes_with_something_else_is_found_out(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_framework_imported_by_another_module_is_detected(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frameworks, "packages", lambda: frozenset({"a_framework"}))
     monkeypatch.setitem(sys.modules, "a_framework", ModuleType("a_framework"))
     monkeypatch.delitem(sys.modules, "a_framework")
@@ -276,7 +276,7 @@ def test_a_framework_that_comes_with_something_else_is_found_out(write: Write, m
         catalogue.find("doubling")
 
 
-def test_what_runs_only_by_itself_may_import_a_framework(write: Write) -> None:
+def test_code_that_runs_only_as_a_main_program_may_import_a_framework(write: Write) -> None:
     with script.use(write(GOOD + '\nif __name__ == "__main__":\n    import torch\n')):
         assert catalogue.find("doubling").name == "doubling"
 
@@ -286,7 +286,7 @@ def test_a_script_cannot_take_a_name_of_the_catalogue(write: Write) -> None:
         catalogue.find("xor")
 
 
-def test_a_copy_points_at_the_file_that_its_author_edits(
+def test_messages_about_a_copy_name_the_file_of_its_author(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = GOOD.replace("8)})", "eight)})") + "\nHERE = __file__\n"
@@ -311,13 +311,13 @@ def test_a_copy_points_at_the_file_that_its_author_edits(
     assert str(edited) == sys.modules[type(workload).__module__].HERE
 
 
-def test_a_script_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_deleted_script_is_named(tmp_path: Path) -> None:
     gone = tmp_path / "gone.py"
     with script.use(gone), pytest.raises(catalogue.UnknownWorkloadError, match=r"gone\.py: the script cannot be read"):
         catalogue.find("gone")
 
 
-def test_an_exception_is_said_with_the_scripts_line(write: Write) -> None:
+def test_an_exception_is_reported_with_the_scripts_line(write: Write) -> None:
     path = write(GOOD.replace("8)})", "eight)})"))
     with script.use(path):
         workload = catalogue.find("doubling")

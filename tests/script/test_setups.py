@@ -54,7 +54,7 @@ def build(workload: Workload, method: str = "numpy") -> Program:
     return program
 
 
-def test_what_a_setup_returns_is_passed_to_the_function(load: Load) -> None:
+def test_the_results_of_a_setup_are_passed_to_the_function(load: Load) -> None:
     workload = load(SCRIPT)
     program = build(workload)
     batch = program.batches[0]
@@ -70,7 +70,7 @@ def test_a_setup_may_replace_an_array(load: Load) -> None:
     np.testing.assert_array_equal(build(load(text)).step({}, build(load(text)).batches[0])[1], [21])
 
 
-def test_a_setup_is_that_of_all_programs_of_its_framework_without_one_of_their_own(load: Load) -> None:
+def test_a_setup_applies_to_all_programs_of_its_framework_without_their_own(load: Load) -> None:
     again = SCRIPT[SCRIPT.index("def numpy") :]
     own = "\n\ndef setup_numpy_own(x):\n    return {'matrix': x, 'times': 1, 'unused': 1}\n"
     workload = load(
@@ -80,7 +80,7 @@ def test_a_setup_is_that_of_all_programs_of_its_framework_without_one_of_their_o
     assert workload.setup_function("numpy_own").endswith("setup_numpy_own()")
 
 
-def test_the_setup_of_a_program_runs_anew_for_other_inputs(load: Load) -> None:
+def test_the_setup_of_a_program_runs_again_for_other_inputs(load: Load) -> None:
     workload = load(SCRIPT)
     seen = inputs.generate(workload, workload.Parameters(), seed=1)
     unseen = inputs.generate_unseen(workload, workload.Parameters(), seen, seed=2)
@@ -113,7 +113,7 @@ def test_the_setup_of_a_program_runs_anew_for_other_inputs(load: Load) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_line(load: Load, right: str, wrong: str, message: str) -> None:
+def test_a_setup_that_does_not_fit_is_refused_with_its_line(load: Load, right: str, wrong: str, message: str) -> None:
     with pytest.raises(InvalidWorkloadError) as refused:
         build(load(SCRIPT.replace(right, wrong)))
     assert message in str(refused.value)
