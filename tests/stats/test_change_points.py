@@ -49,7 +49,7 @@ def test_a_step_too_small_to_matter_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(("count", "memory"), [(10, 0.0), (30, 0.0), (100, 0.0), (50, 0.5), (100, 0.5)])
-def test_a_series_without_a_step_is_accused_at_most_twice_in_a_hundred(count: int, memory: float) -> None:
+def test_a_series_without_a_step_gets_one_at_most_twice_in_a_hundred(count: int, memory: float) -> None:
     rng = random.Random(f"{count}/{memory}")
     alarms = sum(bool(find_change_points(results(rng, (count, 0.01), memory=memory))) for _ in range(SERIES)) / SERIES
     assert alarms <= 0.02 + 2 * math.sqrt(0.02 * 0.98 / SERIES)

@@ -25,7 +25,7 @@ def blocks(rng: random.Random, count: int, *, drift: float = 0.0, sigma: float =
 
 
 @pytest.mark.parametrize(("count", "memory"), [(10, 0.0), (50, 0.0), (50, 0.5), (100, 0.8), (200, 0.9), (50, -0.5)])
-def test_a_stationary_series_is_accused_at_most_once_in_a_hundred(count: int, memory: float) -> None:
+def test_a_stationary_series_fails_at_most_once_in_a_hundred(count: int, memory: float) -> None:
     rng = random.Random(f"{count}/{memory}")
     alarms = sum(abs(trend(remembering(rng, count, memory))) > LIMIT for _ in range(SERIES)) / SERIES
     assert alarms <= 0.01 + 2 * math.sqrt(0.01 * 0.99 / SERIES)
@@ -76,21 +76,19 @@ def test_blocks_that_all_take_the_same_time_do_not_drift(count: int) -> None:
     assert (found.log_change, found.evident) == (0.0, False)
 
 
-def test_few_blocks_cannot_tell_drift_from_chance() -> None:
+def test_few_blocks_cannot_distinguish_drift_from_chance() -> None:
     assert launch_drift([0.01, 0.02, 0.03]).evident is None
     assert launch_drift([0.01]) is None
 
 
 @given(st.lists(st.floats(1e-6, 1e3), min_size=10, max_size=60), st.floats(1e-3, 1e3))
-def test_the_unit_of_time_changes_nothing_and_turning_time_round_changes_the_sign(
-    values: list[float], unit: float
-) -> None:
+def test_the_unit_of_time_changes_nothing_and_reversing_time_changes_the_sign(values: list[float], unit: float) -> None:
     assert log_change(values[::-1]) == pytest.approx(-log_change(values), abs=1e-9)
     assert trend(values[::-1]) == pytest.approx(-trend(values), rel=1e-6, abs=1e-9)
     assert log_change([value * unit for value in values]) == pytest.approx(log_change(values), abs=1e-9)
 
 
-def test_a_drift_far_below_the_noise_is_found_where_launches_agree() -> None:
+def test_a_drift_far_below_the_noise_is_found_if_launches_agree() -> None:
     rng = random.Random(7)
     changes = [log_change(blocks(rng, 100, drift=0.03, sigma=0.03)) for _ in range(20)]
     assert sum(launch_drift(blocks(rng, 100, drift=0.03, sigma=0.03)).evident for _ in range(100)) < 30

@@ -19,11 +19,11 @@ def alarms(count: int, memory: float) -> float:
 
 
 @pytest.mark.parametrize("count", [20, 50])
-def test_independent_rounds_are_accused_at_most_once_in_a_hundred(count: int) -> None:
+def test_independent_rounds_fail_at_most_once_in_a_hundred(count: int) -> None:
     assert alarms(count, 0.0) <= 0.017
 
 
-def test_rounds_that_remember_are_found_more_often_than_not() -> None:
+def test_dependent_rounds_are_detected_more_often_than_not() -> None:
     assert alarms(20, 0.7) > 0.6
 
 
@@ -34,7 +34,7 @@ def test_correlations_of_known_series() -> None:
 
 
 @pytest.mark.parametrize(("memory", "worth"), [(0.0, 200), (0.5, 67), (0.8, 22)])
-def test_a_series_that_remembers_is_worth_fewer_independent_values(memory: float, worth: float) -> None:
+def test_an_autocorrelated_series_is_worth_fewer_independent_values(memory: float, worth: float) -> None:
     rng = random.Random(9)
     sizes = sorted(effective_size(series(rng, 200, memory)) for _ in range(200))
     assert sizes[100] == pytest.approx(worth, rel=0.25)

@@ -68,7 +68,7 @@ def test_fewer_than_two_pairs_have_no_interval(log_ratios: list[float]) -> None:
     assert student_interval(log_ratios, 0.05) is None
 
 
-def test_an_interval_that_says_nothing_is_none() -> None:
+def test_an_unbounded_interval_is_none() -> None:
     assert student_interval([0.0, 1.0], 1e-5) is None
 
 

@@ -39,7 +39,7 @@ def test_each_sample_counts_by_its_own_fences() -> None:
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=5, max_size=60))
-def test_at_least_half_of_all_values_are_none_and_all_are_counted(values: list[float]) -> None:
+def test_at_most_half_of_all_values_are_outliers_and_all_are_counted(values: list[float]) -> None:
     found = find_outliers(values)
     assert found.of == len(values)
     assert 2 * found.count <= found.of

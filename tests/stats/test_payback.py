@@ -54,12 +54,12 @@ def test_a_cheaper_first_call_is_used_up_by_slower_steps() -> None:
     assert said(found) == "The first call of jax/jit takes 1 s less: it is ahead until 100 steps."
 
 
-def test_what_the_baseline_compiles_is_not_charged_twice() -> None:
+def test_compiling_of_the_baseline_is_not_charged_twice() -> None:
     found = paired((10.0, 0.02), (12.0, 0.01))
     assert said(found) == "The first call of jax/jit takes 2 s longer and pays back after 200 steps."
 
 
-def test_steps_that_are_not_told_apart_leave_the_number_open_above() -> None:
+def test_indistinguishable_steps_leave_the_number_without_an_upper_bound() -> None:
     steps = [0.010, 0.0101, 0.0099, 0.0102, 0.0098]
     baseline = [LaunchCost(0.0, 0.01001)] * 5
     found = estimate_payback(baseline, [LaunchCost(1.0, step) for step in steps], 0.05)
@@ -69,7 +69,7 @@ def test_steps_that_are_not_told_apart_leave_the_number_open_above() -> None:
 
 
 @pytest.mark.parametrize("centre", [0.00999, 0.01001], ids=["maybe slower", "maybe faster"])
-def test_nobody_says_later_calls_are_slower_where_that_is_not_known(centre: float) -> None:
+def test_the_answer_does_not_claim_slower_later_calls_if_that_is_unknown(centre: float) -> None:
     baseline = [LaunchCost(0.0, step) for step in (0.010, 0.0101, 0.0099, 0.0102, 0.0098)]
     found = estimate_payback(
         [replace(each, step=each.step + centre - 0.01) for each in baseline],
@@ -81,11 +81,11 @@ def test_nobody_says_later_calls_are_slower_where_that_is_not_known(centre: floa
     assert said(found).endswith("at the earliest, if ever.")
 
 
-def test_first_calls_that_cost_the_same_are_not_worth_a_sentence() -> None:
+def test_first_calls_of_equal_cost_have_no_sentence() -> None:
     assert said(paired((0.5, 0.02), (0.5001, 0.01))) == ""
 
 
-def test_a_large_number_of_steps_is_said_with_the_digits_that_are_known() -> None:
+def test_a_large_number_of_steps_has_only_the_digits_that_are_known() -> None:
     rng = random.Random(1)
     baseline = [LaunchCost(0.0, 0.02 * rng.gauss(1, 0.003)) for _ in range(8)]
     variant = [LaunchCost(rng.gauss(14.1, 0.1), 0.019) for _ in range(8)]
@@ -100,7 +100,7 @@ def test_fewer_than_two_pairs_answer_nothing(count: int) -> None:
 
 
 @pytest.mark.parametrize(("cost", "saved"), [(1.0, 0.01), (0.05, 0.01), (1.0, 0.0003)])
-def test_the_interval_misses_as_often_as_it_says(cost: float, saved: float) -> None:
+def test_the_interval_misses_as_often_as_its_level_allows(cost: float, saved: float) -> None:
     rng = random.Random(f"{cost}/{saved}")
     held, experiments = 0, 1500
     for _ in range(experiments):

@@ -82,11 +82,11 @@ def test_without_the_correction_it_does_not() -> None:
     assert share < three_deviations_below(0.95)
 
 
-def test_nobody_pays_for_looks_that_are_not_taken() -> None:
+def test_the_correction_depends_only_on_looks_that_are_taken() -> None:
     assert a_rule(8, 8).nominal_alpha == a_rule(8, 8).alpha == pytest.approx(0.05)
 
 
-def test_five_rounds_pay_what_the_simulation_asked_for() -> None:
+def test_the_correction_for_five_rounds_is_that_of_the_simulation() -> None:
     assert a_rule(5).nominal_alpha == pytest.approx(0.0244, abs=0.0001)
 
 

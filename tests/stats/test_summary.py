@@ -42,7 +42,7 @@ CALLS = [(1, 0.001 * (1 + number)) for number in range(101)]
 
 
 @pytest.mark.parametrize(("quantity", "expected"), [("median", 0.051), ("p50", 0.051), ("p99", 0.100), ("mean", 0.051)])
-def test_a_launch_comes_to_the_quantity_asked_for(quantity: Quantity, expected: float) -> None:
+def test_the_value_of_a_launch_is_the_requested_quantity(quantity: Quantity, expected: float) -> None:
     assert seconds_per_unit(CALLS, quantity) == pytest.approx(expected)
 
 
@@ -51,5 +51,5 @@ def test_the_mean_weighs_every_unit_alike() -> None:
 
 
 @pytest.mark.parametrize("protocol", get_args(ProtocolName))
-def test_every_protocol_says_what_is_compared(protocol: ProtocolName) -> None:
+def test_every_protocol_defines_the_compared_quantity(protocol: ProtocolName) -> None:
     assert isinstance(QUANTITIES[protocol], tuple)

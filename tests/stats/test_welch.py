@@ -11,7 +11,7 @@ sides = st.lists(st.floats(-3, 3), min_size=2, max_size=12)
 
 
 @given(before=sides, after=sides, alpha=st.floats(0.001, 0.3))
-def test_it_is_the_textbooks(before: list[float], after: list[float], alpha: float) -> None:
+def test_the_interval_is_that_of_the_textbook(before: list[float], after: list[float], alpha: float) -> None:
     found = welch_interval(before, after, alpha)
     if found is None or found.log_half_width == 0 or min(map(_spread, (before, after))) < 1e-3:
         return
@@ -42,7 +42,7 @@ def test_one_number_against_several_is_students_two_sample_interval(before: floa
     assert found.log_half_width == pytest.approx(stats.t.ppf(0.975, len(after) - 1) * error, rel=1e-6)
 
 
-def test_where_nothing_can_be_said_there_is_no_interval() -> None:
+def test_without_enough_values_there_is_no_interval() -> None:
     assert welch_interval([], [1.0, 2.0], 0.05) is None
     assert welch_interval([1.0], [2.0], 0.05) is None
     assert welch_interval([0.0, 9.0], [0.0, -9.0], 0.01) is None
