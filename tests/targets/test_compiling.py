@@ -107,7 +107,7 @@ def test_a_claim_is_compiled_for_a_gpu_and_for_tpus_that_are_not_there(
         assert [phase.phase for phase in jitted.phases][-1] == "compile"
 
 
-def test_a_gpus_figures_are_marked_as_estimates_where_they_are(
+def test_estimated_figures_of_a_gpu_are_marked_as_such(
     compiled: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     directory, _ = compiled
@@ -118,7 +118,7 @@ def test_a_gpus_figures_are_marked_as_estimates_where_they_are(
     assert not tpu.estimates
 
 
-def test_an_eager_variant_says_why_it_is_not_compiled(
+def test_an_eager_variant_has_a_reason_why_it_is_not_compiled(
     compiled: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     directory, _ = compiled
@@ -130,7 +130,7 @@ def test_an_eager_variant_says_why_it_is_not_compiled(
     )
 
 
-def test_eager_pytorch_stands_beside_what_is_compiled_with_three_kernels_to_one(
+def test_eager_pytorch_has_three_kernels_for_one_of_a_compiled_program(
     compiled: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     directory, done = compiled
@@ -206,7 +206,9 @@ def test_seven_billion_weights_are_divided_over_eight_gpus_without_being_drawn(t
         ),
     ],
 )
-def test_devices_that_cannot_be_divided_so_are_said_with_what_to_change(tmp_path: Path, choice: str, said: str) -> None:
+def test_a_division_that_devices_do_not_allow_is_refused_with_the_remedy(
+    tmp_path: Path, choice: str, said: str
+) -> None:
     compile_for(tmp_path, str(LM), "--set", choice, "--target", "h100x8", PYTHONPATH=compilers.path())
     failure = found(tmp_path, "h100x8").variants[0].failure
     assert failure is not None
@@ -214,7 +216,7 @@ def test_devices_that_cannot_be_divided_so_are_said_with_what_to_change(tmp_path
     assert said in failure.message
 
 
-def test_what_compiles_for_a_target_is_named_where_it_is_missing(tmp_path: Path) -> None:
+def test_a_missing_compiler_for_a_target_is_named(tmp_path: Path) -> None:
     done = compile_for(tmp_path, "mlp", "--target", "v5e-16")
     if "needs libtpu" not in done.stderr and done.returncode == Exit.SUCCESS:
         pytest.skip("this environment has libtpu")
@@ -232,7 +234,7 @@ def test_what_compiles_for_a_target_is_named_where_it_is_missing(tmp_path: Path)
         pytest.param("transformer-lm", "jax/jit", {}, marks=pytest.mark.nightly),
     ],
 )
-def test_what_is_said_of_the_processor_is_what_a_run_on_it_reports(
+def test_compiled_figures_of_the_processor_are_those_that_a_run_on_it_reports(
     tmp_path: Path, workload: str, use: str, parameters: dict[str, Any]
 ) -> None:
     both = here.planned_and_run(tmp_path, workload, use, parameters)
@@ -245,7 +247,7 @@ def test_what_is_said_of_the_processor_is_what_a_run_on_it_reports(
     ("workload", "use", "parameters", "small"),
     [pytest.param(*row, marks=[] if row[0] == "elementwise-fusion" else [pytest.mark.nightly]) for row in PEAKS],
 )
-def test_the_peak_that_is_planned_for_the_processor_is_what_a_run_on_it_takes(
+def test_the_planned_peak_on_the_processor_is_that_of_a_run_on_it(
     tmp_path: Path, workload: str, use: str, parameters: dict[str, Any], small: dict[str, Any]
 ) -> None:
     """More programs, and those that are further off: docs/results/compiled_against_run.md."""

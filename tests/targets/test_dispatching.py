@@ -61,7 +61,7 @@ def test_arguments_and_operations_are_those_of_a_run_on_this_processor(
         ("layer-norm", "pytorch/eager", {"rows": 16_384}),
     ],
 )
-def test_the_peak_is_what_a_run_on_this_processor_takes(
+def test_the_peak_is_that_of_a_run_on_this_processor(
     tmp_path: Path, workload: str, use: str, parameters: dict[str, Any]
 ) -> None:
     planned = numbers(dispatched(tmp_path / "planned", "cpu", workload, use, parameters=parameters))
@@ -71,7 +71,7 @@ def test_the_peak_is_what_a_run_on_this_processor_takes(
     assert ran["peakMemoryBytes"] == pytest.approx(planned["peakBytes"] + planned["argumentBytes"], rel=PEAK)
 
 
-def test_a_step_of_training_holds_parameters_batch_gradients_and_what_its_layers_keep(tmp_path: Path) -> None:
+def test_a_training_step_holds_parameters_batch_gradients_and_activations(tmp_path: Path) -> None:
     launched = dispatched(tmp_path, "h100", "mlp", "pytorch/eager", parameters=MLP)
     found = numbers(launched)
     batch = 256 * (256 + 64)
@@ -92,7 +92,7 @@ def test_an_optimizer_is_dispatched_as_pytorch_does_on_its_device(tmp_path: Path
     assert gpu["temporaryBytes"] > cpu["temporaryBytes"], "a square root of every moment at once"
 
 
-def test_what_is_changed_in_place_takes_no_memory(tmp_path: Path) -> None:
+def test_arrays_changed_in_place_take_no_additional_memory(tmp_path: Path) -> None:
     size = 4 * 65_536
     fresh, in_place = (
         numbers(dispatched(tmp_path / use, "h100", "inplace-update", f"pytorch/{use}", parameters={"size": 65_536}))
@@ -112,7 +112,7 @@ def test_what_is_changed_in_place_takes_no_memory(tmp_path: Path) -> None:
         ("h100", "rng", "pytorch/threads", "the step fails on arrays without numbers"),
     ],
 )
-def test_what_cannot_be_said_is_refused_in_a_sentence(
+def test_programs_without_figures_are_refused_with_the_reason(
     tmp_path: Path, target: str, workload: str, use: str, said: str
 ) -> None:
     assert said in refusal(dispatched(tmp_path, target, workload, use))

@@ -39,13 +39,13 @@ def ended(directory: Path, words: bytes, memory_bytes: int | None) -> Failure:
 
 
 @pytest.mark.parametrize("words", [b"terminate called: std::bad_alloc", b"Check failed: pthread_create() failed."])
-def test_a_compiler_that_ends_itself_for_want_of_memory_has_run_out_of_it(tmp_path: Path, words: bytes) -> None:
+def test_a_compiler_that_exits_for_lack_of_memory_has_run_out_of_memory(tmp_path: Path, words: bytes) -> None:
     failure = ended(tmp_path, words, 2 * 1024**3)
     assert failure.reason == "OutOfMemory"
     assert failure.message.startswith("compiling needs more than the 2 GiB that a compiler may hold here")
 
 
-def test_one_that_crashed_for_another_reason_was_killed(tmp_path: Path) -> None:
+def test_a_compiler_that_crashed_for_another_reason_was_killed(tmp_path: Path) -> None:
     assert ended(tmp_path, b"Segmentation fault", 2 * 1024**3).reason == "Killed"
     assert ended(tmp_path, b"std::bad_alloc", None).reason == "Killed", "it had no limit of its own"
 
@@ -54,7 +54,7 @@ def test_one_that_crashed_for_another_reason_was_killed(tmp_path: Path) -> None:
     ("there", "limit"),
     [(None, 8), (64, 8), (5, 4), (1, 1)],
 )
-def test_the_limit_leaves_room_for_who_has_to_tell(
+def test_the_memory_limit_leaves_room_for_the_reporting_process(
     monkeypatch: pytest.MonkeyPatch, there: int | None, limit: int
 ) -> None:
     monkeypatch.setattr(launcher.memory, "available_bytes", lambda: there and there * 1024**3)

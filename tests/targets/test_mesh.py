@@ -14,7 +14,7 @@ from accelbench.targets import UnevenMeshError, divide_mesh
         ({"data": 0, "fsdp": 1, "tensor": 8}, 8, {"data": 1, "fsdp": 1, "tensor": 8}),
     ],
 )
-def test_an_axis_that_is_0_has_what_the_others_leave(axes: dict[str, int], devices: int, found: dict[str, int]) -> None:
+def test_an_axis_of_0_gets_the_remaining_devices(axes: dict[str, int], devices: int, found: dict[str, int]) -> None:
     assert divide_mesh(axes, devices) == found
     assert list(divide_mesh(axes, devices)) == list(axes), "the last axis is of neighbours"
 
@@ -31,7 +31,9 @@ def test_one_device_divides_nothing_so_that_one_file_is_for_one_and_for_many() -
         ({"data": 0, "fsdp": 0}, "data and fsdp cannot both be 0 (the rest of 16 devices): set one of them"),
     ],
 )
-def test_what_does_not_come_to_the_targets_devices_is_said_with_what_to_change(axes: dict[str, int], said: str) -> None:
+def test_axes_that_do_not_match_the_targets_devices_are_refused_with_the_remedy(
+    axes: dict[str, int], said: str
+) -> None:
     with pytest.raises(UnevenMeshError) as raised:
         divide_mesh(axes, 16)
     assert said in str(raised.value)

@@ -14,7 +14,7 @@ from targets import compilers
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]  # other pages, and test_compiling.py, are for a push
 
 
-def test_the_page_on_targets_does_what_it_says(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_on_targets_work(tmp_path: Path) -> None:
     """All but `pip install`, which a test of another page runs; the compilers are there already."""
     page = Page.read("docs/tutorials/targets.md")
     kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}}

@@ -20,7 +20,7 @@ def accepted(**spec: Any) -> Plan | Refused:
     return accept(run_manifest(**spec), PROFILES, IMAGE)
 
 
-def test_each_target_is_compiled_for_in_each_case_of_the_sweep() -> None:
+def test_each_case_of_a_sweep_is_compiled_for_each_target() -> None:
     plan = make_plan(sizes=(64, 128), accelerator={"targets": ["h100", "v5e-16"]})
     found = [(case.accelerator.target, case.parameters["size"]) for case in plan.cases]
     assert found == [("h100", 64), ("h100", 128), ("v5e-16", 64), ("v5e-16", 128)]
@@ -33,13 +33,13 @@ def test_a_profile_brings_its_target_and_the_runs_own_come_first() -> None:
     assert [case.accelerator.target for case in (*own.cases, *other.cases)] == ["h100x8", "v5e-16"]
 
 
-def test_what_is_compiled_has_no_price_for_it_has_no_time() -> None:
+def test_a_compiled_case_has_no_price_because_it_has_no_time() -> None:
     priced = Profiles(parse_profiles('dear: {preset: cpu, target: h100, pricePerHour: "11.06 USD"}', "x"))
     (case,) = make_plan(profiles=priced, accelerator={"profile": "dear"}).cases
     assert case.accelerator.price_per_hour is None
 
 
-def test_what_no_pod_could_hold_is_compiled_for_many_chips_and_measured_on_none() -> None:
+def test_a_case_too_large_for_any_pod_can_be_compiled_for_many_chips() -> None:
     sizes = {"layers": 32, "width": 4096, "heads": 32, "vocabulary": 32_000}
     spec = {
         "workload": {"name": "transformer-lm", "parameters": sizes},
@@ -53,7 +53,7 @@ def test_what_no_pod_could_hold_is_compiled_for_many_chips_and_measured_on_none(
     assert "needs at least" in refused.message
 
 
-def test_its_pod_asks_for_no_device() -> None:
+def test_the_pod_of_a_compiled_case_requests_no_device() -> None:
     plan = make_plan(accelerator={"targets": ["h100x8"]})
     job = build_job(plan.run, plan.cases[0], 1, plan.runner)
     (container,) = job["spec"]["template"]["spec"]["containers"]
@@ -93,7 +93,7 @@ def test_its_pod_asks_for_no_device() -> None:
         ),
     ],
 )
-def test_what_cannot_be_compiled_for_is_refused_with_what_to_do(spec: dict[str, Any], message: str) -> None:
+def test_an_impossible_target_is_refused_with_the_remedy(spec: dict[str, Any], message: str) -> None:
     refused = accepted(**spec)
     assert isinstance(refused, Refused)
     assert message in refused.message

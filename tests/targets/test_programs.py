@@ -98,5 +98,5 @@ def test_a_collective_that_a_tpus_program_names_where_it_begins_and_ends_counts_
     assert made.collectives == {"all-gather": (2, 256)}
 
 
-def test_what_is_no_module_has_nothing() -> None:
+def test_a_text_that_is_no_module_has_no_figures() -> None:
     assert inspect_program("no module") is None

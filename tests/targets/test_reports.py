@@ -46,12 +46,12 @@ def test_a_dispatched_program_that_is_not_divided_comes_with_the_reason() -> Non
     assert any(targets.NOT_DIVIDED_TORCH in sentence for sentence in targets.sentences(compiled(compiled=(eager,))))
 
 
-def test_what_is_exact_has_no_footnote_on_estimates() -> None:
+def test_exact_figures_have_no_footnote_on_estimates() -> None:
     assert targets.ESTIMATES in targets.footnotes(RESULTS)
     assert targets.ESTIMATES not in targets.footnotes([compiled("v5e-16")])
 
 
 @pytest.mark.parametrize(("part", "text"), [(0, "0 %"), (50, "50 %"), (100, "100 %"), (130, "130 %")])
-def test_a_bar_is_full_where_all_memory_is_held_and_shows_what_is_beyond(part: int, text: str) -> None:
+def test_a_bar_is_full_at_all_memory_and_shows_the_excess(part: int, text: str) -> None:
     full = min(12, 12 * part // 100)
     assert targets.bar(part, 100) == f"{'█' * full}{'░' * (12 - full)}{'▶' if part > 100 else ''} {text}"

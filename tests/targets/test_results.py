@@ -42,12 +42,12 @@ def test_what_was_compiled_cannot_have_a_speedup() -> None:
         compiled(comparisons=(comparison,))
 
 
-def test_its_headline_says_whether_it_fits() -> None:
+def test_the_headline_shows_whether_the_program_fits() -> None:
     assert compiled().headline.startswith("jax/jit fits h100x8 (40.0 GB of 80.0 GB a device)")
     assert compiled(fits=False).headline.startswith("jax/jit does not fit h100x8")
 
 
-def test_a_variant_that_cannot_be_compiled_is_an_answer_and_no_shortcoming() -> None:
+def test_a_variant_that_cannot_be_compiled_is_a_valid_answer() -> None:
     assert compiled().valid
     broken = compiled().variants[1].failure
     assert broken is None
@@ -63,7 +63,7 @@ def judged(**asked: Any) -> list[tuple[str, str]]:
     return [(each.outcome, each.sentence) for each in evaluate((expectation,), compiled())]
 
 
-def test_an_expectation_is_held_against_what_was_compiled() -> None:
+def test_an_expectation_is_evaluated_on_the_compiled_program() -> None:
     assert judged(metric="peakBytes", at_most="80000000000", target="h100x8") == [
         ("met", "peakBytes of jax/jit on h100x8 at most 80000000000: met, 40,000,000,000 B.")
     ]
@@ -71,5 +71,5 @@ def test_an_expectation_is_held_against_what_was_compiled() -> None:
     assert outcome == "not-met"
 
 
-def test_an_expectation_on_another_target_says_nothing_of_this_one() -> None:
+def test_an_expectation_on_another_target_does_not_apply_to_this_one() -> None:
     assert judged(metric="fits", at_least="1", target="v5e-16") == []

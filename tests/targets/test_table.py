@@ -7,7 +7,7 @@ from accelbench.api.profiles import InvalidProfilesError, Profiles, parse_profil
 
 
 @pytest.mark.parametrize("chip", targets.chips().values(), ids=lambda chip: chip.name)
-def test_every_chip_says_what_it_has_and_where_that_is_from(chip: targets.Chip) -> None:
+def test_every_chip_has_figures_and_their_source(chip: targets.Chip) -> None:
     assert chip.source
     assert chip.title
     if chip.platform != "cpu":
@@ -27,7 +27,9 @@ def test_every_chip_says_what_it_has_and_where_that_is_from(chip: targets.Chip) 
         ("cpu", 1, ""),
     ],
 )
-def test_a_name_says_how_many_chips_and_how_they_lie(name: str, devices: int, topology: str) -> None:
+def test_the_name_of_a_target_gives_the_number_of_chips_and_their_topology(
+    name: str, devices: int, topology: str
+) -> None:
     found = targets.find(name)
     assert (found.devices, found.topology) == (devices, topology)
 
@@ -36,7 +38,7 @@ def test_a_name_says_how_many_chips_and_how_they_lie(name: str, devices: int, to
     ("name", "said"),
     [("h100x3", "did you mean h100x"), ("v5e-15", "did you mean v5e-1"), ("tenstorrent", "one of: a100, b200, cpu")],
 )
-def test_a_name_that_nothing_has_is_refused_with_the_nearest(name: str, said: str) -> None:
+def test_an_unknown_target_is_refused_with_the_nearest_name(name: str, said: str) -> None:
     with pytest.raises(targets.UnknownTargetError, match=said):
         targets.find(name)
 
@@ -61,6 +63,6 @@ def test_a_profile_names_a_target_in_place_of_devices() -> None:
         ("{platform: cuda, resource: nvidia.com/gpu, target: h100}", "compiling needs no device"),
     ],
 )
-def test_a_profile_whose_target_cannot_be_is_refused(fields: str, said: str) -> None:
+def test_a_profile_with_an_impossible_target_is_refused(fields: str, said: str) -> None:
     with pytest.raises(InvalidProfilesError, match=said):
         parse_profiles(f"h100: {fields}", "x")
