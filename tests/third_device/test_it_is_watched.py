@@ -72,7 +72,7 @@ def chip(tmp_path: Path) -> Chip:
 
 
 @pytest.mark.slow
-def test_what_it_tells_stands_in_the_result(chip: Chip) -> None:
+def test_the_result_holds_the_facts_of_the_device(chip: Chip) -> None:
     done = chip.accelbench("run", "chain.yaml", "--accept-noise", "--out", "out")
     result = chip.result()
     assert result.complete, done.stderr
@@ -90,7 +90,7 @@ def test_what_it_tells_stands_in_the_result(chip: Chip) -> None:
 
 @pytest.mark.slow
 @pytest.mark.nightly  # tests/runner/test_quarantine.py has what becomes of a round in which a device was throttled
-def test_a_round_in_which_it_was_hot_is_discarded_and_said(chip: Chip) -> None:
+def test_a_round_with_a_hot_device_is_discarded_and_noted(chip: Chip) -> None:
     chip.tell(hot_once=True)
     # Without --accept-noise, a busy machine repeats rounds until the time limit.
     chip.accelbench("run", "chain.yaml", "--set", "measurement.timeLimitSeconds=60", "--out", "out")
@@ -101,14 +101,14 @@ def test_a_round_in_which_it_was_hot_is_discarded_and_said(chip: Chip) -> None:
 
 @pytest.mark.slow
 @pytest.mark.nightly  # tests/validity has what becomes of a device that others use
-def test_somebody_else_on_it_leaves_no_verdict(chip: Chip) -> None:
+def test_there_is_no_verdict_if_another_process_uses_the_device(chip: Chip) -> None:
     chip.tell(users=2)
     done = chip.accelbench("run", "chain.yaml", "--accept-noise", "--out", "out")
     assert done.returncode != 0
     assert "2 other processes on the chip" in done.stdout + done.stderr
 
 
-def test_what_it_has_not_is_refused_before_anything_is_measured(chip: Chip) -> None:
+def test_options_that_the_device_lacks_are_refused_before_anything_is_measured(chip: Chip) -> None:
     narrow = MANIFEST.replace("{rounds:", "{precision: float16, rounds:")
     done = chip.accelbench("run", "chain.yaml", "--out", "out", manifest=narrow)
     assert done.returncode == 3
@@ -118,16 +118,14 @@ def test_what_it_has_not_is_refused_before_anything_is_measured(chip: Chip) -> N
 @pytest.mark.parametrize(
     ("platform", "why"), [("example.com/broken", "nowhere"), ("example.com/chop", "did you mean example.com/chip?")]
 )
-def test_a_profile_of_a_platform_that_is_broken_is_refused_with_what_is_wrong(
-    chip: Chip, platform: str, why: str
-) -> None:
+def test_a_profile_of_a_broken_platform_is_refused_with_the_problem(chip: Chip, platform: str, why: str) -> None:
     chip.set_profile(platform)
     done = chip.accelbench("run", "chain.yaml", "--out", "out")
     assert done.returncode == 3
     assert why in done.stderr
 
 
-def test_ours_are_found_by_name() -> None:
+def test_built_in_platforms_are_found_by_name() -> None:
     assert set(platforms.names()) >= {"cpu", "cuda", "tpu"}
     assert not platforms.find("cpu").own_users
     with pytest.raises(UnknownPlatformError, match="did you mean cuda"):
