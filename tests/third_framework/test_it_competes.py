@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.mark.slow
-def test_it_is_checked_like_ours(path: str, tmp_path: Path) -> None:
+def test_a_third_framework_is_checked_like_the_others(path: str, tmp_path: Path) -> None:
     manifest = tmp_path / "damping.yaml"
     manifest.write_text(MANIFEST)
     done = accelbench("check", str(manifest), "--output", "json", cwd=tmp_path, PYTHONPATH=path)
@@ -58,7 +58,7 @@ def test_it_is_checked_like_ours(path: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_measured_and_compared(path: str, tmp_path: Path) -> None:
+def test_a_third_framework_is_measured_and_compared(path: str, tmp_path: Path) -> None:
     options = ("--accept-noise", "--processors", "1")
     done = accelbench("run", "-", *options, "--out", "out", cwd=tmp_path, manifest=MANIFEST, PYTHONPATH=path)
     result = Result.model_validate_json((tmp_path / "out" / "all.result.json").read_text())
@@ -67,7 +67,7 @@ def test_it_is_measured_and_compared(path: str, tmp_path: Path) -> None:
     assert {check.outcome for check in result.certificate.checks if check.name == "parity"} == {"passed"}
 
 
-def test_a_use_of_a_framework_that_is_broken_is_refused_with_what_is_wrong(path: str, tmp_path: Path) -> None:
+def test_a_variant_of_a_broken_framework_is_refused_with_the_problem(path: str, tmp_path: Path) -> None:
     refused = {"broken": "nowhere", "misnamed": "not a Framework of that name", "list": "did you mean lists?"}
     for name, why in refused.items():
         wrong = MANIFEST.replace("use: lists/eager", f"use: {name}/eager")
@@ -77,7 +77,7 @@ def test_a_use_of_a_framework_that_is_broken_is_refused_with_what_is_wrong(path:
         assert why in done.stderr
 
 
-def test_ours_are_found_by_name_and_none_is_imported() -> None:
+def test_built_in_frameworks_are_found_by_name_and_none_is_imported() -> None:
     assert set(frameworks.names()) >= {"jax", "numpy", "pytorch"}
     assert frameworks.find("pytorch").package == "torch"
     with pytest.raises(UnknownFrameworkError, match="did you mean jax"):
