@@ -67,14 +67,14 @@ def test_the_examples_are_the_tutorials_workloads(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_its_two_scripts_compute_the_same(project: Path) -> None:
+def test_the_two_scripts_of_the_page_compute_the_same(project: Path) -> None:
     beside = {**os.environ, "PYTHONPATH": str(project)}
     done = subprocess.run([sys.executable, "-c", SCRIPTS], env=beside, check=True, stdout=subprocess.PIPE, text=True)
     assert float(done.stdout) < 1e-6
 
 
 @pytest.mark.slow
-def test_its_reference_computes_what_the_functions_do(project: Path) -> None:
+def test_the_reference_of_the_page_computes_the_same_as_the_functions(project: Path) -> None:
     [reference] = re.findall(r"^def reference\(x\):\n.*?(?=^```)", PAGE, re.MULTILINE | re.DOTALL)
     (project / "with_reference.py").write_text((project / "softmax_rows.py").read_text() + "\n\n" + reference)
     done = accelbench(project, "check", "with_reference.py", "--set", "rows=8", installed=False)
@@ -83,7 +83,7 @@ def test_its_reference_computes_what_the_functions_do(project: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_its_commands_accept_its_files(project: Path) -> None:
+def test_the_commands_of_the_page_accept_its_files(project: Path) -> None:
     """`accelbench run` of the same script is measured by tests/e2e/test_own_script.py."""
     packaged = PAGE.index("## Give it to others")
     for found in COMMAND.finditer(PAGE):
