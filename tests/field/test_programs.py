@@ -37,18 +37,18 @@ def found(trial: Trial, use: str) -> End:
 
 
 @pytest.mark.parametrize("row", one_of_each(ROWS, by=lambda row: row.kind), ids=str)
-def test_a_program_ends_as_is_right(row: Row, trial: Try) -> None:
+def test_every_program_has_its_expected_outcome(row: Row, trial: Try) -> None:
     done = trial(row.asked)
     said = [check for check in done.assessment.certificate.checks if check.outcome != "passed"]
     failures = [launch.failure for launch in done.launches.values()]
     assert {use: found(done, use) for use, _ in row.ends} == dict(row.ends), (said, failures)
 
 
-def test_a_print_does_not_get_into_an_answer() -> None:
+def test_output_of_a_program_does_not_appear_in_an_answer() -> None:
     """By processes of their own, whose standard output is a pipe to the supervisor."""
     done = accelbench("check", "prints_everywhere.py", "--output", "json", cwd=PROGRAMS)
     assert done.returncode == Exit.SUCCESS, done.stdout + done.stderr
 
 
-def test_every_program_has_its_row() -> None:
+def test_every_program_has_a_row() -> None:
     assert {row.program for row in ROWS} == {file.stem for file in PROGRAMS.glob("*.py")}

@@ -53,7 +53,7 @@ def compared(file: Path, directory: Path) -> tuple[BenchmarkRun, Path]:
 
 
 @pytest.mark.parametrize("row", on_a_push(ROWS, chosen=lambda row: row.on_a_push), ids=str)
-def test_a_report_ends_as_is_right(row: Row, trial: Try, tmp_path: Path) -> None:
+def test_every_report_has_its_expected_outcome(row: Row, trial: Try, tmp_path: Path) -> None:
     done = trial(asked(row, tmp_path))
     said = [check for check in done.assessment.certificate.checks if check.outcome != "passed"]
     assert not [launch.failure for launch in done.launches.values() if launch.failure]
@@ -67,5 +67,5 @@ def test_a_report_ends_as_is_right(row: Row, trial: Try, tmp_path: Path) -> None
         assert untested & (REFUSING | {"work-present"}) <= row.untested, said
 
 
-def test_every_report_has_its_row() -> None:
+def test_every_report_has_a_row() -> None:
     assert {row.file for row in ROWS} == set(REPORTS.glob("*/*.py"))
