@@ -109,7 +109,7 @@ def test_a_variant_close_to_the_limit() -> None:
         pytest.param(CLOSE, replace(FAR, bound="compute"), id="bound by different limits"),
     ],
 )
-def test_a_limit_is_not_named_if_nobody_is_close_to_it(faster: Side, slower: Side) -> None:
+def test_a_limit_is_not_named_if_no_variant_is_close_to_it(faster: Side, slower: Side) -> None:
     assert reasons(faster, slower) == ""
 
 
