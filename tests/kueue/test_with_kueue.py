@@ -62,7 +62,7 @@ def test_a_run_whose_queue_has_room_is_admitted_and_leaves_no_workload(
     wait_until(lambda: not cluster.get("workloads")["items"], what="the Workload to go")
 
 
-def test_a_run_in_a_full_queue_says_why_in_kueues_words_and_runs_once_there_is_room(
+def test_a_run_in_a_full_queue_reports_kueues_message_and_runs_when_there_is_room(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, queue: str
 ) -> None:
     apply(cluster, queue=queue, name="before", sizes=(128,))
@@ -143,7 +143,7 @@ def test_a_queue_that_is_drained_and_opened_again_before_the_pod_has_gone_loses_
     assert_one_result_for_each(cluster, 1)
 
 
-def test_a_misspelt_queue_is_named_with_the_nearest_that_there_is_until_the_deadline_ends_the_run(
+def test_a_misspelt_queue_is_named_with_the_nearest_one_until_the_deadline_ends_the_run(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, queue: str
 ) -> None:
     apply(cluster, queue="benchmark", startDeadlineSeconds=10)
@@ -155,7 +155,7 @@ def test_a_misspelt_queue_is_named_with_the_nearest_that_there_is_until_the_dead
     assert attempt(cluster) == (1, "StartDeadlineExceeded")
 
 
-def test_a_run_goes_on_once_the_queue_that_was_missing_is_made(
+def test_a_run_continues_when_its_missing_queue_is_created(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, queue: str
 ) -> None:
     apply(cluster, queue="late")
@@ -168,7 +168,7 @@ def test_a_run_goes_on_once_the_queue_that_was_missing_is_made(
     assert_one_result_for_each(cluster, 1)
 
 
-def test_a_run_that_is_suspended_and_resumed_waits_in_the_queue_that_it_names_by_then(
+def test_a_run_that_is_suspended_and_resumed_waits_in_its_present_queue(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, queue: str
 ) -> None:
     apply(cluster, queue="benchmark")
