@@ -29,7 +29,7 @@ def test_a_claim_is_one_valid_run(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CLAIMS, ids=lambda path: path.name)
-def test_a_manifests_header_names_its_row_and_says_what_confirms_it_if_anything_does(path: Path) -> None:
+def test_a_manifests_header_names_its_row_and_what_confirms_it(path: Path) -> None:
     said = HEADER.match(header(path))
     assert said
     assert int(said[1]) == int(path.name.partition("-")[0])

@@ -22,7 +22,7 @@ def test_an_example_is_valid_and_plans_its_cases(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_an_examples_header_asks_a_question_and_says_how_to_run_it(path: Path) -> None:
+def test_an_examples_header_has_a_question_and_a_command(path: Path) -> None:
     header = [line for line in path.read_text().splitlines() if line.startswith("#")]
     assert header[0].endswith("?")
     assert f"#   accelbench run examples/{path.name}" in header
