@@ -20,8 +20,8 @@ def from_kubectl(stderr: str) -> set[str]:
         return set(stderr.strip().partition("strict decoding error: ")[2].split(", "))
     if found := re.search(r'no matches for kind "[^"]*" in version "[^"]*"', stderr):
         return {found[0]}
-    said = re.sub(r'^The BenchmarkRun "[^"]*" is invalid: *', "", stderr.strip())
-    lines = said.removeprefix("\n* ").split("\n* ")
+    refusal_text = re.sub(r'^The BenchmarkRun "[^"]*" is invalid: *', "", stderr.strip())
+    lines = refusal_text.removeprefix("\n* ").split("\n* ")
     return without_notes(lines)
 
 

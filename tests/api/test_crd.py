@@ -40,15 +40,15 @@ def test_a_stale_generated_file_is_reported_with_the_command_that_generates_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crd, "DIRECTORY", tmp_path)
-    said: list[str] = []
-    assert crd.main([], said.append) == 0
-    assert crd.main(["--check"], said.append) == 0
-    assert said == []
+    output: list[str] = []
+    assert crd.main([], output.append) == 0
+    assert crd.main(["--check"], output.append) == 0
+    assert output == []
     file = tmp_path / "benchmarkruns.accelbench.dev.yaml"
     file.write_text(file.read_text().replace("maxItems: 16", "maxItems: 17"))
-    assert crd.main(["--check"], said.append) == 1
-    assert "-                maxItems: 17\n+                maxItems: 16\n" in said[0]
-    assert "run: python -m accelbench.api.crd" in said[0]
+    assert crd.main(["--check"], output.append) == 1
+    assert "-                maxItems: 17\n+                maxItems: 16\n" in output[0]
+    assert "run: python -m accelbench.api.crd" in output[0]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
@@ -180,9 +180,9 @@ def test_the_server_stores_the_generated_schema_unchanged(crds: Cluster, kind: C
 
 @pytest.mark.cluster
 def test_kubectl_explains_the_spec(crds: Cluster) -> None:
-    said = crds.kubectl("explain", "bmr.spec").stdout
-    assert "Define what to compare, where, and how certain the result must be." in said
-    assert "A variant's name; default: the first variant." in said
+    output = crds.kubectl("explain", "bmr.spec").stdout
+    assert "Define what to compare, where, and how certain the result must be." in output
+    assert "A variant's name; default: the first variant." in output
     measurement = crds.kubectl("explain", "bmr.spec.measurement.precision").stdout
     assert "ENUM: float64 float32 tf32 bfloat16 float16 default" in " ".join(measurement.split())
 

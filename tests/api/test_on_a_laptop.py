@@ -18,8 +18,8 @@ def test_a_script_next_to_the_manifest_is_accepted_on_a_laptop() -> None:
 
 def test_a_script_cannot_come_from_both_a_file_and_a_config_map() -> None:
     both = {"file": "my_filter.py", "configMapKeyRef": {"name": "mine", "key": "my_filter.py"}}
-    said = "spec.workload.script: Invalid value: give exactly one of file, configMapKeyRef"
-    assert from_us(json.dumps(changed({"spec.workload": {"script": both}}))) == {said}
+    refusal = "spec.workload.script: Invalid value: give exactly one of file, configMapKeyRef"
+    assert from_us(json.dumps(changed({"spec.workload": {"script": both}}))) == {refusal}
 
 
 @pytest.mark.cluster

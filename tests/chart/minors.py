@@ -59,15 +59,15 @@ TEST_POD = "--show-only=templates/tests/at-work.yaml"
 say = functools.partial(print, "minors:", file=sys.stderr, flush=True)
 
 
-def main(asked: list[str]) -> int:
-    """Try the versions that are asked for, or all of them; the exit status."""
+def main(requested: list[str]) -> int:
+    """Test the requested versions, or all of them; return the exit status."""
     found: dict[str, dict[str, str]] = {}
-    for version in asked or MINORS:
+    for version in requested or MINORS:
         with tempfile.TemporaryDirectory() as directory:
             found[version] = try_version(Path(directory), build_server(version, say))
         for name, refused in found[version].items():
             say(f"{version}: {name}: {refused or 'taken'}")
-    if not asked:
+    if not requested:
         PAGE.write_text(page(found, dt.datetime.now(tz=dt.UTC).date()))
     return int(any(refused for one in found.values() for refused in one.values()))
 
@@ -77,13 +77,13 @@ def page(found: dict[str, dict[str, str]], day: dt.date) -> str:
     lines = [TEXT.format(day=day)]
     for version, refusals in found.items():
         lines.append(f"| {version} | {len(refusals)} | {sum(not refused for refused in refusals.values())} |")
-    said = [
+    refused_by = [
         f"- {version}, {name}: {' '.join(refused.split())}"
         for version, refusals in found.items()
         for name, refused in refusals.items()
         if refused
     ]
-    return "\n".join([*lines, "", *(said or ["None refused any."]), ""])
+    return "\n".join([*lines, "", *(refused_by or ["None refused any."]), ""])
 
 
 def try_version(directory: Path, server: Path) -> dict[str, str]:

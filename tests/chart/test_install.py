@@ -92,8 +92,8 @@ def test_the_pod_satisfies_the_restricted_pod_security_standard(cluster: Cluster
 
 def may(cluster: Cluster, verb: str, resource: str, part: str = "") -> bool:
     """Whether the user `engineer` may do that in the cluster's namespace."""
-    asked = ("auth", "can-i", verb, f"{resource}.accelbench.dev", f"--subresource={part}", "--as=engineer")
-    return cluster.kubectl(*asked, check=False).stdout.strip() == "yes"
+    command = ("auth", "can-i", verb, f"{resource}.accelbench.dev", f"--subresource={part}", "--as=engineer")
+    return cluster.kubectl(*command, check=False).stdout.strip() == "yes"
 
 
 def test_users_with_the_charts_role_may_run_benchmarks_and_write_no_result(installed: Cluster) -> None:

@@ -67,11 +67,11 @@ def test_the_overlay_of_the_examples_makes_the_changes_that_it_describes(tmp_pat
     assert not [name for name in found if name[1] not in {"", "benchmarks"}]
     deployment = found["Deployment", "benchmarks", "accelbench"]["spec"]
     (container,) = deployment["template"]["spec"]["containers"]
-    told = {each["name"]: each["value"] for each in container["env"]}
+    variables = {each["name"]: each["value"] for each in container["env"]}
     assert deployment["replicas"] == 2
     assert container["image"].startswith("registry.example.com/ml/accelbench-operator:")
-    assert told["ACCELBENCH_RUNNER_IMAGE"].startswith("registry.example.com/ml/accelbench-runner:")
-    assert told["ACCELBENCH_LEASE"] == "benchmarks/accelbench"
+    assert variables["ACCELBENCH_RUNNER_IMAGE"].startswith("registry.example.com/ml/accelbench-runner:")
+    assert variables["ACCELBENCH_LEASE"] == "benchmarks/accelbench"
     (subject,) = found["ClusterRoleBinding", "", "accelbench"]["subjects"]
     assert subject["namespace"] == "benchmarks"
     policies = [each for (kind, _, _), each in found.items() if kind == "ValidatingAdmissionPolicy"]

@@ -244,14 +244,14 @@ def test_monitors_of_pods_and_services_scrape_alike_and_keep_our_labels() -> Non
 def test_metrics_are_served_over_tls_to_permitted_accounts() -> None:
     manifests = render(SWITCHES["metrics over TLS"])
     container = operator(SWITCHES["metrics over TLS"])
-    told = environment(SWITCHES["metrics over TLS"])
+    variables = environment(SWITCHES["metrics over TLS"])
     mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
     volumes = {each["name"]: each for each in container["pod"]["volumes"]}
-    assert told["ACCELBENCH_METRICS_TLS"] == mounts["tls"]
+    assert variables["ACCELBENCH_METRICS_TLS"] == mounts["tls"]
     assert volumes["tls"]["secret"]["secretName"] == "metrics"
-    assert told["ACCELBENCH_METRICS_CLIENT_CA"] == f"{mounts['client-ca']}/ca.crt"
+    assert variables["ACCELBENCH_METRICS_CLIENT_CA"] == f"{mounts['client-ca']}/ca.crt"
     assert volumes["client-ca"]["configMap"]["name"] == "scrapers"
-    assert told["ACCELBENCH_METRICS_AUTHORIZATION"] == "true"
+    assert variables["ACCELBENCH_METRICS_AUTHORIZATION"] == "true"
     (endpoint,) = only(manifests, "ServiceMonitor")["spec"]["endpoints"]
     assert endpoint["scheme"] == "https"
     assert endpoint["tlsConfig"] == {"serverName": "accelbench-metrics"}
@@ -391,9 +391,9 @@ def test_defaults_for_pods_reach_the_operator_unchanged(tmp_path: Path) -> None:
     (found,) = (each for each in render({"podTemplate": written}) if each["metadata"]["name"].endswith("-profiles"))
     file = tmp_path / "pod-template.yaml"
     file.write_text(found["data"]["pod-template.yaml"])
-    told = environment()
-    assert told["ACCELBENCH_POD_TEMPLATE"].endswith("/pod-template.yaml")
-    given = told | {"ACCELBENCH_POD_TEMPLATE": str(file), "ACCELBENCH_PROFILES": ""}
+    variables = environment()
+    assert variables["ACCELBENCH_POD_TEMPLATE"].endswith("/pod-template.yaml")
+    given = variables | {"ACCELBENCH_POD_TEMPLATE": str(file), "ACCELBENCH_PROFILES": ""}
     assert settings.read_settings(given).pod_template == written
 
 
@@ -436,7 +436,7 @@ def test_a_node_without_services_is_reached_through_the_hosts_network() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "expected_text"),
     [
         ({"image": {}}, "image"),
         ({"images": {"repository": "mine"}}, "repository"),
@@ -474,10 +474,10 @@ def test_a_node_without_services_is_reached_through_the_hosts_network() -> None:
         ({"dashboards": {"grafanaOperator": {"instanceSelector": {"dashboards": "grafana"}}}}, "instanceSelector"),
     ],
 )
-def test_an_unknown_value_is_refused_by_name(values: dict[str, Any], said: str) -> None:
+def test_an_unknown_value_is_refused_by_name(values: dict[str, Any], expected_text: str) -> None:
     done = helm("template", "accelbench", CHART, values=values)
     assert done.returncode != 0
-    assert said in done.stderr
+    assert expected_text in done.stderr
 
 
 def test_the_schema_knows_every_value_and_no_other() -> None:

@@ -115,13 +115,13 @@ BOTH = {"enabled": True}
     ],
 )
 def test_a_contradiction_is_named_with_the_remedy(values: dict[str, Any], names: str, does: str) -> None:
-    said = refused(values)
-    assert names in said
-    assert does in said
+    message = refused(values)
+    assert names in message
+    assert does in message
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "expected_text"),
     [
         ({"image": {"registry": "a"}}, "at '': additional properties 'image' not allowed"),
         ({"images": {"registy": "a"}}, "at '/images': additional properties 'registy' not allowed"),
@@ -137,14 +137,16 @@ def test_a_contradiction_is_named_with_the_remedy(values: dict[str, Any], names:
         ),
     ],
 )
-def test_helm_names_the_place_of_a_wrong_value_and_the_accepted_ones(values: dict[str, Any], said: str) -> None:
-    assert said in refused(values)
+def test_helm_names_the_place_of_a_wrong_value_and_the_accepted_ones(
+    values: dict[str, Any], expected_text: str
+) -> None:
+    assert expected_text in refused(values)
 
 
 def test_all_contradictions_are_named_at_once() -> None:
-    said = refused({"metrics": {"port": 8080}, "crds": {"enabled": False, "keep": False}})
-    assert "metrics.port" in said
-    assert "crds.keep" in said
+    message = refused({"metrics": {"port": 8080}, "crds": {"enabled": False, "keep": False}})
+    assert "metrics.port" in message
+    assert "crds.keep" in message
 
 
 def refused(values: dict[str, Any]) -> str:

@@ -34,15 +34,15 @@ def test_each_switch_writes_fields_that_kubernetes_knows(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "expected_text"),
     [
         ({"podSecurityContext": {"runAsNotRoot": True}}, "runAsNotRoot"),
         ({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": 1}]}, "whenUnsat"),
         ({"metrics": {"serviceMonitor": {"enabled": True, "relabelings": [{"source": ["a"]}]}}}, "source"),
     ],
 )
-def test_an_unknown_field_is_detected(values: dict[str, Any], said: str) -> None:
-    assert said in judged(values, NEWEST)
+def test_an_unknown_field_is_detected(values: dict[str, Any], expected_text: str) -> None:
+    assert expected_text in judged(values, NEWEST)
 
 
 def test_every_kubernetes_version_that_the_chart_declares_is_tested() -> None:

@@ -50,8 +50,8 @@ def test_the_operator_is_limited_to_the_teams_by_roles_policies_and_networks() -
 def test_metrics_are_served_over_tls_to_permitted_accounts() -> None:
     manifests = render(VALUES)
     (pod,) = (each["spec"]["template"]["spec"] for each in kinds(manifests, "Deployment"))
-    told = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
-    assert told["ACCELBENCH_METRICS_AUTHORIZATION"] == "true"
+    variables = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
+    assert variables["ACCELBENCH_METRICS_AUTHORIZATION"] == "true"
     volumes = {each["name"]: each for each in pod["volumes"]}
     assert volumes["tls"]["secret"]["secretName"] == VALUES["metrics"]["tls"]["secretName"]
     roles = {each["metadata"]["name"] for each in kinds(manifests, "ClusterRole")}
@@ -103,8 +103,8 @@ def team(cluster: Cluster) -> Iterator[Cluster]:
 
 def refusal(team: Cluster, manifest: dict[str, Any], *options: str) -> str:
     """What the API server says against creating it; empty if it takes it."""
-    asked = ("create", "--validate=false", "--filename=-", *options)
-    done = team.kubectl(*asked, input=json.dumps(manifest), check=False)
+    command = ("create", "--validate=false", "--filename=-", *options)
+    done = team.kubectl(*command, input=json.dumps(manifest), check=False)
     return done.stderr if done.returncode else ""
 
 
@@ -131,9 +131,9 @@ def test_a_quota_limits_the_runs_of_a_namespace_and_a_deletion_makes_room(team: 
     # Until the cluster has counted what there is, it refuses everything that is counted.
     wait_until(lambda: not refusal(team, run(0)), what="the quota to be counted")
     assert [refusal(team, run(number)) for number in range(1, LIMIT)] == [""] * (LIMIT - 1)
-    said = refusal(team, run(LIMIT))
-    assert "exceeded quota: benchmarks" in said
-    assert f"used: count/benchmarkruns.accelbench.dev={LIMIT}" in said
+    message = refusal(team, run(LIMIT))
+    assert "exceeded quota: benchmarks" in message
+    assert f"used: count/benchmarkruns.accelbench.dev={LIMIT}" in message
     team.kubectl("delete", "bmr", "chain-0")
     wait_until(lambda: not refusal(team, run(LIMIT)), what="room for another run")
 
@@ -145,9 +145,9 @@ def test_a_runs_pod_is_admitted_with_the_priority_of_benchmarks_and_with_no_othe
     pod = build_job(plan.run, plan.cases[0], 1, plan.runner)["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
     pod["metadata"]["name"] = "pod"
 
-    def said(priority: str) -> str:
+    def denial(priority: str) -> str:
         return refusal(team, pod | {"spec": pod["spec"] | {"priorityClassName": priority}}, "--dry-run=server")
 
     given = VALUES["podTemplate"]["spec"]["priorityClassName"]
-    wait_until(lambda: not said(given), what="the quotas to be counted")
-    assert "exceeded quota: other-priorities" in said("system-cluster-critical")
+    wait_until(lambda: not denial(given), what="the quotas to be counted")
+    assert "exceeded quota: other-priorities" in denial("system-cluster-critical")

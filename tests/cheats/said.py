@@ -1,4 +1,4 @@
-"""Whether what a row asks for was said."""
+"""Compare the findings of a trial with its row."""
 
 from cheats.table import Row
 from cheats.trials import Trial
@@ -7,8 +7,8 @@ NOISE = {"unsteady", "unsynchronised"}
 """Checks that a crowded machine can fail for an honest program where one launch stands for all."""
 
 
-def said(row: Row, trial: Trial) -> str:
-    """Everything that was said of the variant and is no praise."""
+def findings(row: Row, trial: Trial) -> str:
+    """Return every finding about the variant other than a passed check."""
     failure, comparison = trial.launches[row.use].failure, trial.comparison(row.use)
     found = [f"{failure.reason}: {failure.message}"] if failure else []
     doubts = (check for check in trial.checks(row.use).values() if check.outcome != "passed")
@@ -17,14 +17,14 @@ def said(row: Row, trial: Trial) -> str:
 
 
 def complaint(row: Row, trial: Trial) -> str:
-    """What is missing, or was said of an honest program; empty where all is as it must be."""
+    """Return the missing finding, or an undue one about an honest program; empty if all is as required."""
     failure = trial.launches[row.use].failure
     reason = failure.reason if failure else None
     if reason != row.ends:
         return f"it ended as {reason}" if reason else f"it did not end as {row.ends}"
     if not row.ends and (wrong := _certified_wrongly(row, trial)):
         return wrong
-    return "" if row.says.lower() in said(row, trial).lower() else f"nobody says {row.says!r}"
+    return "" if row.says.lower() in findings(row, trial).lower() else f"no finding contains {row.says!r}"
 
 
 def _certified_wrongly(row: Row, trial: Trial) -> str:

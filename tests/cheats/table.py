@@ -1,4 +1,4 @@
-"""Careless and cheating programs, and what must be said of each; `programs/` has them, one file each."""
+"""Careless and cheating programs in `programs/`, one file each, with the finding that each requires."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ LATER = ("unsynchronised", "parity", "non-finite")
 
 @dataclass(frozen=True)
 class Row:
-    """What must be said of a variant. Without `fails`, `unchecked` and `ends`, no check may fail."""
+    """Hold the finding that a variant requires. Without `fails`, `unchecked` and `ends`, no check may fail."""
 
     program: str
     use: str
@@ -205,7 +205,7 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def asked(row: Row) -> Asked:
+def trial_of(row: Row) -> Asked:
     """The program with all variants that the table has a row on."""
     alike = (each for each in ROWS if (each.program, each.parameters) == (row.program, row.parameters))
     uses = tuple(each.use for each in alike if not each.skipped)

@@ -1,12 +1,12 @@
-"""What must be said of careless and of cheating programs is said; honest ones are left alone."""
+"""Careless and cheating programs are detected, and honest ones pass."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
 
 import pytest
 
-from cheats.said import complaint, said
-from cheats.table import ROWS, Row, asked
+from cheats.said import complaint, findings
+from cheats.table import ROWS, Row, trial_of
 from cheats.trials import PROGRAMS, Asked, Trial, trials
 from tiers import one_of_each
 
@@ -26,8 +26,8 @@ def trial() -> Iterator[Try]:
 def test_every_cheating_program_is_detected_as_its_row_requires(row: Row, trial: Try) -> None:
     if row.skipped:
         pytest.skip(row.skipped)
-    found = trial(asked(row))
-    assert not complaint(row, found), said(row, found)
+    found = trial(trial_of(row))
+    assert not complaint(row, found), findings(row, found)
 
 
 def test_every_program_has_a_row() -> None:

@@ -145,7 +145,7 @@ def test_the_manifest_that_init_writes_takes_as_long_as_its_script_alone(started
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "expected_text"),
     [
         ("broken.py", "def step(:\n", "broken.py, line 1: "),
         (
@@ -157,12 +157,12 @@ def test_the_manifest_that_init_writes_takes_as_long_as_its_script_alone(started
     ],
 )
 def test_a_script_that_cannot_be_checked_is_refused_with_the_remedy(
-    tmp_path: Path, name: str, text: str, said: str
+    tmp_path: Path, name: str, text: str, expected_text: str
 ) -> None:
     (tmp_path / name).write_text(text)
     refused = CliRunner().invoke(app, ["check", str(tmp_path / name)])
     assert refused.exit_code == Exit.INVALID_SPEC
-    assert said in refused.stderr
+    assert expected_text in refused.stderr
 
 
 def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_the_functions_have_the_requested_names(started: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected_text"),
     [
         (["Filter!"], "lower-case letters"),
         (["jax"], "jax.py would hide the Python package jax: choose another name"),
@@ -224,10 +224,10 @@ def test_the_functions_have_the_requested_names(started: Path) -> None:
     ],
 )
 def test_init_refuses_names_that_cannot_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected_text: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     refused = CliRunner().invoke(app, ["init", *arguments])
     assert refused.exit_code == Exit.USAGE
-    assert said in " ".join(refused.stderr.split())
+    assert expected_text in " ".join(refused.stderr.split())
     assert list(tmp_path.iterdir()) == []

@@ -232,7 +232,7 @@ def test_a_suite_of_which_a_part_was_not_run_is_not_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["list", "run", "report"])
 @pytest.mark.parametrize(
-    ("asked", "file", "right", "code", "said"),
+    ("selection", "file", "right", "code", "expected_text"),
     [
         (
             ("33", "cpu"),
@@ -255,19 +255,19 @@ def test_a_typo_in_the_claims_is_reported_with_its_place(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command: str,
-    asked: tuple[str, str],
+    selection: tuple[str, str],
     file: str,
     right: str,
     code: Exit,
-    said: str,
+    expected_text: str,
 ) -> None:
     directory = tmp_path / "claims"
     shutil.copytree(ledger.directory(), directory)
     wrong = right.replace("jit-step", "jit-stp").replace("pytorch/compile", "pytorch/compil")
     (directory / file).write_text((directory / file).read_text().replace(right, wrong))
     monkeypatch.setattr(ledger, "directory", lambda: directory)
-    rows, hardware = asked
+    rows, hardware = selection
     done = CliRunner().invoke(
         app, ["claims", command, "--rows", rows, "--hardware", hardware, "--results", str(tmp_path / "results")]
     )
-    assert (done.exit_code, said in done.stderr) == (code, True), done.stderr
+    assert (done.exit_code, expected_text in done.stderr) == (code, True), done.stderr

@@ -132,8 +132,10 @@ def test_accepted_noise_that_did_not_occur_is_a_success(tmp_path: Path) -> None:
 def test_expected_disturbances_are_printed_on_standard_error_alone(tmp_path: Path) -> None:
     done = accelbench("run", "-", "--out", "out", "-o", "json", cwd=tmp_path, play="busy", manifest=MANIFEST)
     lines = done.stderr.splitlines()
-    said = next(number for number, line in enumerate(lines) if line.startswith("warning: python (pid 1234) takes 98 %"))
-    assert said < next(number for number, line in enumerate(lines) if line.startswith("round 1"))
+    warned = next(
+        number for number, line in enumerate(lines) if line.startswith("warning: python (pid 1234) takes 98 %")
+    )
+    assert warned < next(number for number, line in enumerate(lines) if line.startswith("round 1"))
     assert "pid 1234" not in done.stdout
 
 

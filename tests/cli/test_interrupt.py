@@ -48,9 +48,9 @@ def test_a_signal_ends_every_child_and_keeps_what_was_measured(
         child = int(wait_for(tmp_path / "out" / "all.log", "child "))
         process.send_signal(number)
         wait_until(lambda: not is_running(child), what="the runner's child to end", every_seconds=0.02)
-        shown, said = process.communicate(timeout=HANG_SECONDS)
+        shown, errors = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == code
-    assert "partial: interrupted" in shown, said
+    assert "partial: interrupted" in shown, errors
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["exitCode"] == code
     assert json.loads((tmp_path / "out" / "all.result.json").read_text())["complete"] is False
@@ -66,9 +66,9 @@ def test_cases_that_an_interrupted_sweep_never_reached_are_named(tmp_path: Path,
         [log] = (tmp_path / "out").glob("length-4*.log")
         wait_for(log, "child ")
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=HANG_SECONDS)
+        _, errors = process.communicate(timeout=HANG_SECONDS)
     _, *others = json.loads((tmp_path / "out" / "run.json").read_text())["cases"]
-    assert f"not reached: {', '.join(others)}\n" in said
+    assert f"not reached: {', '.join(others)}\n" in errors
 
 
 def test_a_second_signal_kills_a_runner_that_does_not_listen(tmp_path: Path, manifest: Path) -> None:

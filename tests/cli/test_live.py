@@ -132,8 +132,12 @@ def test_a_discarded_round_gives_reason_and_advice_once_and_no_time() -> None:
     assert not re.search("[nµm]s", first + second)
 
 
-@pytest.mark.parametrize(("target", "said"), [(None, "failed: Unsupported"), ("h100", "not compiled: Unsupported")])
-def test_a_case_without_a_program_for_its_target_is_shown_as_not_compiled(target: str | None, said: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "expected_text"), [(None, "failed: Unsupported"), ("h100", "not compiled: Unsupported")]
+)
+def test_a_case_without_a_program_for_its_target_is_shown_as_not_compiled(
+    target: str | None, expected_text: str
+) -> None:
     case = sample.case()
     case = case.model_copy(update={"accelerator": case.accelerator.model_copy(update={"target": target})})
     event = LaunchFinished(variant="jax/jit", round=1, failure="Unsupported", wall_seconds="6")
@@ -141,9 +145,9 @@ def test_a_case_without_a_program_for_its_target_is_shown_as_not_compiled(target
     with display(Console(file=out, width=80)) as shown:
         shown.start_case(case, 1, 1)
         shown.event(event)
-    assert f"round 1: jax/jit: {said} (6.0 s)" in out.getvalue()
+    assert f"round 1: jax/jit: {expected_text} (6.0 s)" in out.getvalue()
     drawn = printed(draw_frame(advance(begin(case, 0.0), event, 6.0), 6.0, None, case_number=1, case_count=1), 80)
-    assert said in drawn
+    assert expected_text in drawn
 
 
 def test_no_time_is_shown_before_a_round_is_judged_or_after_a_rejection() -> None:

@@ -101,13 +101,13 @@ def test_a_command_line_is_refused_for_the_same_reasons_as_a_manifest(
 
 
 def test_a_workload_and_a_script_run_from_the_command_line(tmp_path: Path) -> None:
-    for out, target, asked in [
+    for out, target, uses in [
         ("named", ("matmul-chain", "--set", "size=64", "--set", "length=4"), ("numpy/eager", "pytorch/eager")),
         ("script", (SCRIPT, "--set", "rows=64"), ("pytorch/eager", "jax/jit")),
     ]:
-        variants = [word for use in asked for word in ("--variant", use)]
+        variants = [word for use in uses for word in ("--variant", use)]
         done = accelbench("run", *target, *variants, "--out", out, cwd=tmp_path, play="good")
         _, [result] = RunDirectory(tmp_path / out).load()
         assert result.complete, done.stderr
-        assert [variant.use for variant in result.variants] == list(asked)
-        assert result.case.baseline == asked[0]
+        assert [variant.use for variant in result.variants] == list(uses)
+        assert result.case.baseline == uses[0]

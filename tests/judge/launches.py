@@ -97,8 +97,8 @@ def a_launch(
 
 def with_facts(launch: LaunchRecord, **facts: Any) -> LaunchRecord:
     """The same launch that reported these as well; None: it did not report that."""
-    told = launch.facts.model_dump(by_alias=True) | facts
-    return launch.model_copy(update={"facts": Facts.parse(told, launch.unchecked)})
+    values = launch.facts.model_dump(by_alias=True) | facts
+    return launch.model_copy(update={"facts": Facts.parse(values, launch.unchecked)})
 
 
 def a_failure(variant: str, number: int, reason: FailureReason = "OutOfMemory") -> LaunchRecord:

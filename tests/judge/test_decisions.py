@@ -1,4 +1,4 @@
-"""References whose numbers decide how they go on are told from those that always compute the same."""
+"""References that branch on their numbers are distinguished from those that always compute the same."""
 
 from collections.abc import Callable
 from typing import Any

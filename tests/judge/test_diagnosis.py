@@ -36,7 +36,7 @@ EPSILONS = np.linspace(1.001, 1.01, 40)[:, None]
 
 
 def explained(output: Array, expected: Array, **inputs: Array) -> str:
-    """Return what is said of an output in float32."""
+    """Return the diagnosis of an output in float32."""
     is_float = expected.dtype.kind == "f"
     if output.dtype.kind == "f":
         with np.errstate(over="ignore"):

@@ -16,7 +16,7 @@ from accelbench_runner.judge_protocol import JudgeRequest
 from judge.launches import a_case, a_launch
 
 
-def asked(directory: Path, **changes: Any) -> ParityReading:
+def reading_in(directory: Path, **changes: Any) -> ParityReading:
     case = a_case()
     request = JudgeRequest(
         case=case.model_copy(update=changes),
@@ -29,12 +29,12 @@ def asked(directory: Path, **changes: Any) -> ParityReading:
 
 def test_the_judge_reads_what_a_launch_wrote(tmp_path: Path) -> None:
     np.savez(tmp_path / "outputs.npz", **reference_for(a_case(), 4, tmp_path).values)
-    found = asked(tmp_path)
+    found = reading_in(tmp_path)
     assert (found.units, found.worst_ratio, found.worst_array) == (4, 0.0, "x")
 
 
 def test_outputs_that_are_missing_fail(tmp_path: Path) -> None:
-    found = asked(tmp_path)
+    found = reading_in(tmp_path)
     assert found.worst_ratio == MISMATCH
     assert found.detail.startswith("its outputs cannot be read: FileNotFoundError")
 
@@ -42,17 +42,17 @@ def test_outputs_that_are_missing_fail(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04garbage", b"\x93NUMPY"])
 def test_outputs_that_are_garbage_fail(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "outputs.npz").write_bytes(content)
-    assert asked(tmp_path).detail.startswith("its outputs cannot be read: ")
+    assert reading_in(tmp_path).detail.startswith("its outputs cannot be read: ")
 
 
 def test_outputs_are_never_unpickled(tmp_path: Path) -> None:
     np.savez(tmp_path / "outputs.npz", x=np.array([{}], dtype=object))
-    assert "allow_pickle" in asked(tmp_path).detail
+    assert "allow_pickle" in reading_in(tmp_path).detail
 
 
 def test_the_reading_holds_the_exception_of_the_reference(tmp_path: Path) -> None:
     np.savez(tmp_path / "outputs.npz", x=np.zeros(1))
-    found = asked(tmp_path, parameters={"size": "many"})
+    found = reading_in(tmp_path, parameters={"size": "many"})
     assert found.worst_ratio == MISMATCH
     assert found.detail.startswith("reference() cannot be used: ")
     assert found.failed_reference == REFERENCE
@@ -76,7 +76,7 @@ def test_a_late_reference_does_not_fail_parity_but_one_that_ends_the_judge_does(
 
 
 def both_asked(directory: Path, eager: NamedArrays, jit: NamedArrays) -> list[str]:
-    """What is said of the outputs of two variants."""
+    """Return the readings of the outputs of two variants."""
     for name, outputs in (("eager", eager), ("jit", jit)):
         (directory / name).mkdir()
         np.savez(directory / name / "outputs.npz", allow_pickle=False, **outputs)

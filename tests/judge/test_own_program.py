@@ -41,7 +41,7 @@ def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     return a_case(BASELINE, VARIANT).model_copy(update={"workload": "bells", "parameters": {}})
 
 
-def asked(case: object, directory: Path, outputs: np.ndarray) -> ParityReading:
+def reading_of(case: object, directory: Path, outputs: np.ndarray) -> ParityReading:
     np.savez(directory / "outputs.npz", y=outputs)
     request = JudgeRequest(
         case=case,
@@ -61,7 +61,7 @@ def test_the_baseline_in_float64_is_the_reference(case: object, tmp_path: Path) 
 
 def test_a_variant_that_agrees_passes_and_the_certificate_names_the_reference(case: object, tmp_path: Path) -> None:
     right = reference_for(case, 2, tmp_path).values["y"].astype(np.float32)
-    found = asked(case, tmp_path, right)
+    found = reading_of(case, tmp_path, right)
     finding = parity.CHECK.evaluate(case, a_launch(parity=found))
     assert finding.outcome == "passed"
     assert finding.reading.endswith("; the reference is numpy/eager's own program in float64 on the CPU")
@@ -69,7 +69,7 @@ def test_a_variant_that_agrees_passes_and_the_certificate_names_the_reference(ca
 
 def test_a_variant_that_differs_fails(case: object, tmp_path: Path) -> None:
     wrong = reference_for(case, 2, tmp_path).values["y"] + 0.01
-    assert parity.CHECK.evaluate(case, a_launch(parity=asked(case, tmp_path, wrong))).outcome == "failed"
+    assert parity.CHECK.evaluate(case, a_launch(parity=reading_of(case, tmp_path, wrong))).outcome == "failed"
 
 
 @pytest.mark.parametrize("use", ["numpy/eager"])
@@ -92,7 +92,7 @@ def test_the_program_of_a_baseline_gives_the_numbers_of_the_reference(
 
 def test_a_baseline_that_does_not_run_in_float64_is_reported_with_the_remedy(case: object, tmp_path: Path) -> None:
     (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "{}[x.dtype.name]"))
-    found = asked(case, tmp_path, np.ones(64))
+    found = reading_of(case, tmp_path, np.ones(64))
     assert found.detail == (
         "numpy/eager's own program is the reference, and it fails in float64 (write a reference() in NumPy, or make "
         "arrays with dtype=x.dtype, and modules with .to(x.dtype)): KeyError: 'float64' (bells.py, line 9)"
@@ -102,7 +102,7 @@ def test_a_baseline_that_does_not_run_in_float64_is_reported_with_the_remedy(cas
 
 def test_a_baseline_that_draws_random_numbers_is_reported_as_such(case: object, tmp_path: Path) -> None:
     (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "x * __import__('numpy').random.random()"))
-    found = asked(case, tmp_path, np.ones(64))
+    found = reading_of(case, tmp_path, np.ones(64))
     assert found.detail.startswith(
         "numpy/eager's own program is the reference, and y differs between two runs on the same inputs: "
     )
@@ -124,7 +124,7 @@ def test_only_the_baseline_fails_if_its_outputs_depend_on_earlier_calls(
     case: object, tmp_path: Path, result: str, globals_: str
 ) -> None:
     (tmp_path / "bells.py").write_text(f"{globals_}\n{FUNCTIONS.replace('1 / (1 + x * x)', result)}")
-    found = asked(case, tmp_path, np.ones(64))
+    found = reading_of(case, tmp_path, np.ones(64))
     assert (found.failed_reference, found.formula.failed_reference) == (BASELINE, BASELINE)
     assert "y depends on earlier calls" in found.detail
     launches = tuple(a_launch(variant, parity=found) for variant in (BASELINE, VARIANT))
@@ -145,7 +145,7 @@ def test_no_other_variant_is_blamed_for_a_baseline_that_refuses_unseen_inputs(ca
     right = reference_for(case, 2, tmp_path).values["y"]
     for name in (FORMULA, UNSEEN):
         np.savez(tmp_path / name, y=right)
-    found = asked(case, tmp_path, right.astype(np.float32))
+    found = reading_of(case, tmp_path, right.astype(np.float32))
     found = found.model_copy(update={"formula": found})
     outcomes = {
         variant: depends_on_inputs.CHECK.evaluate(case, a_launch(variant, parity=found)).outcome
@@ -156,7 +156,7 @@ def test_no_other_variant_is_blamed_for_a_baseline_that_refuses_unseen_inputs(ca
 
 def test_without_a_reference_the_baseline_fails_and_the_others_are_untested(case: object, tmp_path: Path) -> None:
     (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "x.nothing"))
-    found = asked(case, tmp_path, np.ones(64))
+    found = reading_of(case, tmp_path, np.ones(64))
     launches = tuple(a_launch(variant, parity=found) for variant in (BASELINE, VARIANT))
     checks = {(check.name, check.variant): check for check in certify(Evidence(case=case, launches=launches)).checks}
     assert checks["parity", BASELINE].outcome == "failed"

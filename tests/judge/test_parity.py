@@ -449,9 +449,9 @@ def test_nothing_is_compared_if_a_step_without_effect_would_pass(step: float, *,
 def test_outputs_that_half_of_the_units_give_too_do_not_count_units(
     run: Callable[[Arrays, int], NamedArrays], *, counts: bool
 ) -> None:
-    for units, told in ((1, True), (4, counts)):
+    for units, expected in ((1, True), (4, counts)):
         right = a_reference(units=units, run=run)
-        assert counts_units(NumpyProgram(run), arrays(), units, right.expected) is told
+        assert counts_units(NumpyProgram(run), arrays(), units, right.expected) is expected
 
 
 def test_an_imaginary_part_of_the_wrong_sign_is_wrong(tmp_path: Path) -> None:

@@ -118,8 +118,8 @@ def test_a_disturbance_that_only_widens_the_interval_is_kept_and_noted(monkeypat
     monkeypatch.setattr(throttled, "STEAL", DisturbanceLimit(widens=0.05, biases=0.5))
     found = assess(*launches, rounds_min=3)
     assert (found.quarantined, found.noisy, found.comparisons[0].verdict) == ((), (), "faster")
-    said = {check.variant: check for check in found.certificate.checks if check.name == "throttled"}[BASELINE]
-    assert (said.outcome, "11 %" in said.reading) == ("passed", True)
+    checked = {check.variant: check for check in found.certificate.checks if check.name == "throttled"}[BASELINE]
+    assert (checked.outcome, "11 %" in checked.reading) == ("passed", True)
 
 
 def test_a_wrong_result_is_found_in_a_disturbed_round_too() -> None:

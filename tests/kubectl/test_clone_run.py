@@ -39,9 +39,9 @@ def test_a_cloned_run_has_no_generated_field_of_the_old_one() -> None:
 
 
 def test_a_refused_run_cannot_be_cloned() -> None:
-    told = {"status": "True", "reason": "InvalidSpec", "message": "nothing was measured"}
+    refused = {"status": "True", "reason": "InvalidSpec", "message": "nothing was measured"}
     why = {"type": "Succeeded", "status": "False", "reason": "InvalidSpec", "message": 'unknown profile "h10"'}
-    run = old() | {"status": {"conditions": [{"type": "Finished", **told}, why]}}
+    run = old() | {"status": {"conditions": [{"type": "Finished", **refused}, why]}}
     with pytest.raises(InvalidSpecError, match="nightly-x7k2p"):
         clone_run(run)
 
@@ -53,7 +53,7 @@ def test_a_clone_gets_a_new_generated_name_or_the_given_one() -> None:
 
 def test_labels_of_users_are_kept_and_those_of_tools_are_not() -> None:
     marks = {"team": "ml", "kueue.x-k8s.io/queue-name": "a", "kueue.x-k8s.io/managed": "true", "helm.sh/chart": "b"}
-    told = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "why": "a regression"}
-    made = clone_run(old(labels=marks, annotations=told))["metadata"]
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "why": "a regression"}
+    made = clone_run(old(labels=marks, annotations=annotations))["metadata"]
     assert made["labels"] == {"team": "ml", "kueue.x-k8s.io/queue-name": "a"}
     assert made["annotations"] == {"why": "a regression"}

@@ -49,8 +49,8 @@ def test_every_command_and_option_of_the_guide_exists() -> None:
 
 def test_the_exit_codes_of_the_guide_are_those_of_the_command() -> None:
     table = GUIDE.read_text().partition("| code | meaning |")[2].partition("\n\n")[0]
-    told = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE) for code in row.split(",")}
-    assert told == {int(code) for code in Exit} - {Exit.INTERNAL, Exit.INTERRUPTED, Exit.TERMINATED}
+    documented = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE) for code in row.split(",")}
+    assert documented == {int(code) for code in Exit} - {Exit.INTERNAL, Exit.INTERRUPTED, Exit.TERMINATED}
 
 
 def test_the_guide_names_every_command() -> None:

@@ -86,8 +86,8 @@ def test_a_manifest_without_a_location_installs_the_archive_next_to_it(
     done = run("kubectl", "krew", "install", *asked, environment=environment)
     assert done.returncode == 0, done.stderr
     assert "pip install '.[kubectl,report]'" in done.stderr
-    told = run("kubectl", "accelbench", "--version", environment=environment)
-    assert told.stdout == f"kubectl accelbench {accelbench.__version__}\n", told.stderr
+    shown = run("kubectl", "accelbench", "--version", environment=environment)
+    assert shown.stdout == f"kubectl accelbench {accelbench.__version__}\n", shown.stderr
 
 
 def test_the_plugin_that_krew_installed_creates_a_run_and_completes_its_name(
@@ -96,8 +96,8 @@ def test_the_plugin_that_krew_installed_creates_a_run_and_completes_its_name(
     installed = run("kubectl", "krew", "install", f"--manifest={released / 'accelbench.yaml'}", environment=environment)
     assert installed.returncode == 0, installed.stderr
     environment |= {"KUBECONFIG": str(jane.kubeconfig)}
-    told = run("kubectl", "accelbench", "--version", environment=environment)
-    assert told.stdout == f"kubectl accelbench {accelbench.__version__}\n", told.stderr
+    shown = run("kubectl", "accelbench", "--version", environment=environment)
+    assert shown.stdout == f"kubectl accelbench {accelbench.__version__}\n", shown.stderr
     made = run("kubectl", "accelbench", "run", "-f", "-", "--wait=false", environment=environment, given=manifest())
     assert made.stdout == "benchmarkrun.accelbench.dev/chain created\n", made.stderr
     assert cluster.get("bmr", "chain")["spec"]["workload"]["name"] == "matmul-chain"

@@ -66,7 +66,7 @@ def faster(*, run: str = "matmul-chain", series: str = "matmul-chain", speedup: 
 
 
 def invalid(*, run: str = "xor", series: str = "xor") -> Result:
-    """jax/jit computed something else, so that nothing can be said of its speed."""
+    """Return a result in which jax/jit computed something else, so that its speed is unknown."""
     comparison = Comparison(
         variant="jax/jit",
         baseline="pytorch/eager",

@@ -1,4 +1,4 @@
-"""How a scrape is served: results written once, in the format that is asked for, to those who may have it."""
+"""Scrapes are served in the requested format, to permitted clients, and results are written once."""
 
 from __future__ import annotations
 

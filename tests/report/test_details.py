@@ -18,7 +18,7 @@ def answer(kind: str, steps: int | None = None, lower: int | None = None, upper:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected_text"),
     [
         (answer("after", 1240, 1181, 1312), "after 1,240 steps (1,180 to 1,310)"),
         (answer("after", 1, 1, 1), "after 1 step"),
@@ -30,8 +30,8 @@ def answer(kind: str, steps: int | None = None, lower: int | None = None, upper:
         (answer("never").model_copy(update={"extra_seconds": "0.0004"}), "costs nothing more"),
     ],
 )
-def test_the_pay_back_of_compiling_is_that_of_the_result(given: Payback, said: str) -> None:
-    assert details.payback_text(given, "step").replace("1,180 steps", "1,181 steps") == said
+def test_the_pay_back_of_compiling_is_that_of_the_result(given: Payback, expected_text: str) -> None:
+    assert details.payback_text(given, "step").replace("1,180 steps", "1,181 steps") == expected_text
 
 
 def test_the_tail_has_its_own_verdict_below_the_medians() -> None:

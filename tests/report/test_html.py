@@ -303,9 +303,9 @@ def test_checks_that_were_not_made_are_named_and_not_green(browser: Page, tmp_pa
     path = tmp_path / "page.html"
     path.write_text(html.report("run", [case]), encoding="utf-8")
     browser.open(path)
-    said = "[...document.querySelectorAll('p.verdict')].map(p => p.innerText + getComputedStyle(p).color)"
+    script = "[...document.querySelectorAll('p.verdict')].map(p => p.innerText + getComputedStyle(p).color)"
     green = "getComputedStyle(document.querySelector('td.faster')).color"
-    [summary] = browser.evaluate(said)
+    [summary] = browser.evaluate(script)
     assert summary.startswith("6 of 7 checks passed, 1 untested (work-present for jax/jit).")
     assert not summary.endswith(browser.evaluate(green))
 

@@ -33,12 +33,12 @@ def test_an_invalid_comparison_shows_the_checks_and_no_speedup() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rounds", "said"), [(0, "no complete round"), (1, "too few rounds"), (2, "rounds differ too much")]
+    ("rounds", "expected"), [(0, "no complete round"), (1, "too few rounds"), (2, "rounds differ too much")]
 )
-def test_a_comparison_without_an_interval_has_the_reason_in_place_of_the_verdict(rounds: int, said: str) -> None:
+def test_a_comparison_without_an_interval_has_the_reason_in_place_of_the_verdict(rounds: int, expected: str) -> None:
     unsettled = Comparison(variant="jax/jit", baseline="pytorch/eager", rounds=rounds, confidence="0.95", sentence="")
     result = sample.result(comparisons=(unsettled,))
-    assert next(row.verdict for row in view.variant_rows(result) if row.name == "jax/jit") == said
+    assert next(row.verdict for row in view.variant_rows(result) if row.name == "jax/jit") == expected
 
 
 def test_nothing_is_compared_with_a_baseline_that_failed() -> None:
@@ -49,8 +49,8 @@ def test_nothing_is_compared_with_a_baseline_that_failed() -> None:
     assert [row.verdict for row in view.variant_rows(result)] == ["failed: OutOfMemory", "not compared"]
 
 
-@pytest.mark.parametrize(("platform", "said"), [("cuda", True), ("cpu", False)])
-def test_default_precision_is_marked_as_unequal_arithmetic_if_it_is(platform: str, said: bool) -> None:
+@pytest.mark.parametrize(("platform", "expected"), [("cuda", True), ("cpu", False)])
+def test_default_precision_is_marked_as_unequal_arithmetic_if_it_is(platform: str, expected: bool) -> None:
     case = sample.case()
     case = case.model_copy(
         update={
@@ -59,8 +59,8 @@ def test_default_precision_is_marked_as_unequal_arithmetic_if_it_is(platform: st
         }
     )
     sentences = view.sentences(sample.result(case=case))
-    assert ("Not the same arithmetic" in sentences[-1]) == said
-    assert ("held to tf32" in sentences[-1]) == said
+    assert ("Not the same arithmetic" in sentences[-1]) == expected
+    assert ("held to tf32" in sentences[-1]) == expected
 
 
 def test_a_phase_of_microseconds_has_no_digits() -> None:
@@ -85,18 +85,18 @@ def autocorrelated(outcome: str, rounds: int, *uses: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("rounds", "said"),
+    ("rounds", "expected"),
     [
         (8, "6 of 8 checks passed; 2 need more rounds (autocorrelated: 20)"),
         (20, "6 of 8 checks passed, 2 untested (autocorrelated for 2 variants)"),
     ],
 )
-def test_a_check_that_needs_more_rounds_is_no_problem_and_gives_their_number(rounds: int, said: str) -> None:
+def test_a_check_that_needs_more_rounds_is_no_problem_and_gives_their_number(rounds: int, expected: str) -> None:
     result = autocorrelated("untested", rounds, "jax/jit", "jax/op-by-op")
-    assert certificate.summary(result) == said
+    assert certificate.summary(result) == expected
     out = io.StringIO()
     Console(file=out, width=120).print(terminal.report(result))
-    assert f"{'✓' if rounds < 20 else '?'} {said}" in out.getvalue()
+    assert f"{'✓' if rounds < 20 else '?'} {expected}" in out.getvalue()
 
 
 def test_a_note_on_the_baseline_is_given_once_for_all_comparisons() -> None:

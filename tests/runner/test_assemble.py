@@ -104,13 +104,13 @@ def test_facts_become_rate_memory_unit_and_versions() -> None:
 
 
 def test_numbers_of_compiled_programs_are_reported_if_launches_agree() -> None:
-    told = [
+    reported = [
         {"kernels_per_call": 3, "program_size": 40, "aliased_bytes": 0},
         {"kernels_per_call": 5, "program_size": None, "aliased_bytes": 0},
         None,
         "1e9",
     ]
-    launches = [launch("a", number, 20.0, facts={"executable": each}) for number, each in enumerate(told, start=1)]
+    launches = [launch("a", number, 20.0, facts={"executable": each}) for number, each in enumerate(reported, start=1)]
     variants = assemble(case_of("a", "b"), [*launches, launch("b", 1, 1.0)], JUDGED, TIMING).variants
     assert variants[0].numbers == Numbers(program_size=40, aliased_bytes=0)
     assert variants[1].numbers == Numbers()
@@ -150,8 +150,8 @@ def test_work_outside_the_phases_has_a_name_of_its_own() -> None:
         for number, aside in enumerate(asides, start=1)
     ]
     overhead = assemble(case_of("a", "b"), launches, JUDGED, TIMING).overhead
-    told = [overhead[name] for name in ("import", "parity", "limits", "process")]
-    assert told == ["9", "0.25", "1", "4.75"]
+    seconds = [overhead[name] for name in ("import", "parity", "limits", "process")]
+    assert seconds == ["9", "0.25", "1", "4.75"]
 
 
 def test_rounds_that_the_time_limit_prevented_are_noted() -> None:

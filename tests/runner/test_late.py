@@ -29,8 +29,8 @@ def late(
         phase_reached=lambda _: None,
         allowance=Allowance(limit, case_seconds=600, others_share=lambda: crowded),
     )
-    said = [*([PhaseStarted(phase=phase)] if phase else []), *([ActivityStarted(name="parity")] if aside else [])]
-    for message in said:
+    messages = [*([PhaseStarted(phase=phase)] if phase else []), *([ActivityStarted(name="parity")] if aside else [])]
+    for message in messages:
         listener.received("messages", message.to_json().encode() + b"\n")
     listener.received("stderr", STACK)
     listener.seconds_left(limit.seconds)

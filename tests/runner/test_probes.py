@@ -51,9 +51,9 @@ def test_a_probe_that_fails_after_the_blocks_leaves_the_measurement_as_it_was(ru
     assert [variant.failure for variant in ended.result.variants] == [None, None]
     assert [launch.round for launch in ended.variant(name).launches] == [1, 2]
     assert len([event for event in ended.events if isinstance(event, LaunchStarted)]) == 4
-    for told in unchecked(ended, name):
-        assert told[probe].startswith(f"accelbench's own probe `{probe}` {ENDS[how]}")
-        assert told[probe].endswith("in round 1")
+    for reasons in unchecked(ended, name):
+        assert reasons[probe].startswith(f"accelbench's own probe `{probe}` {ENDS[how]}")
+        assert reasons[probe].endswith("in round 1")
     assert probe in unchecked(ended, "fine")[1]  # whoever is launched later does without, too
 
 
@@ -109,15 +109,15 @@ def test_the_time_of_a_probe_does_not_shorten_the_time_of_its_launch(probe: Prob
     allowance = Allowance(Limit(10.0, "its share"), case_seconds=600.0, probe_limit_seconds=20.0, clock=lambda: now)
     listener = LaunchListener(forward=lambda *_: None, phase_reached=lambda _: None, allowance=allowance)
 
-    def said(message: Document) -> float:
+    def seconds_left(message: Document) -> float:
         listener.received("messages", message.to_json().encode() + b"\n")
         return listener.seconds_left(now)
 
     now = 4.0
-    assert said(ActivityStarted(name=probe, alone=True)) == 20.0
+    assert seconds_left(ActivityStarted(name=probe, alone=True)) == 20.0
     now = 23.0
-    assert said(ActivityEnded(name=probe, seconds=19.0)) == 6.0
-    assert said(ActivityStarted(name=probe)) == 6.0  # steps of the variant's are no probe
+    assert seconds_left(ActivityEnded(name=probe, seconds=19.0)) == 6.0
+    assert seconds_left(ActivityStarted(name=probe)) == 6.0  # steps of the variant's are no probe
 
 
 def test_a_failure_of_a_required_probe_is_an_internal_error_that_names_it(run: Run) -> None:
@@ -130,12 +130,12 @@ def test_a_failure_of_a_required_probe_is_an_internal_error_that_names_it(run: R
     assert [variant.failure for variant in partial.variants] == [None, None]
 
 
-@pytest.mark.parametrize(("how", "said"), [("hangs", "the limit of a warm probe"), ("crashes", "SIGSEGV")])
-def test_only_the_warm_times_are_missing_if_a_warm_probe_fails(run: Run, how: str, said: str) -> None:
+@pytest.mark.parametrize(("how", "expected_text"), [("hangs", "the limit of a warm probe"), ("crashes", "SIGSEGV")])
+def test_only_the_warm_times_are_missing_if_a_warm_probe_fails(run: Run, how: str, expected_text: str) -> None:
     ended = run(case_of("fine", f"warm-{how}"), **limit(how))
     variant = ended.variant(f"warm-{how}")
     assert variant.failure is None
     assert len(variant.launches) == 2
     assert variant.warm_phases == ()
     [warm] = [launch["warm"] for launch in ended.launches if launch["variant"] == f"warm-{how}" and "warm" in launch]
-    assert said in warm["failure"]  # and it is not made again in round 2
+    assert expected_text in warm["failure"]  # and it is not made again in round 2

@@ -19,30 +19,30 @@ PYTHON = Process(name="python", pid=1234, seconds=0.98)
 SSHD = Process(name="sshd", pid=7, seconds=0.01)
 
 
-def said(*, accepts_noise: bool = False, processors: int = 2, there: int = 2, **seen: Any) -> tuple[str, ...]:
+def warned(*, accepts_noise: bool = False, processors: int = 2, there: int = 2, **seen: Any) -> tuple[str, ...]:
     host = {"cpusUsed": str(processors), "cpus": str(there)}
     return warnings(Survey(processors=processors, seconds=1.0, **seen), host, accepts_noise=accepts_noise)
 
 
 def test_a_quiet_machine_causes_no_warning() -> None:
-    assert said(busy_seconds=0.1, steal_seconds=0.05, load=2.5, limit=2.0, governor="performance", turbo="on") == ()
+    assert warned(busy_seconds=0.1, steal_seconds=0.05, load=2.5, limit=2.0, governor="performance", turbo="on") == ()
 
 
 def test_the_busy_process_is_named_with_its_share() -> None:
-    first, *_ = said(busy_seconds=0.99, processes=(PYTHON, SSHD))
+    first, *_ = warned(busy_seconds=0.99, processes=(PYTHON, SSHD))
     assert "python (pid 1234) takes 98 %" in first
-    assert not any("sshd" in line for line in said(busy_seconds=0.99, processes=(PYTHON, SSHD)))
+    assert not any("sshd" in line for line in warned(busy_seconds=0.99, processes=(PYTHON, SSHD)))
 
 
 def test_no_processor_is_recommended_if_none_is_free() -> None:
     for there in (1, 2):
-        first, _ = said(processors=1, there=there, busy_seconds=0.99, processes=(PYTHON,))
+        first, _ = warned(processors=1, there=there, busy_seconds=0.99, processes=(PYTHON,))
         assert "fewer processors" not in first
 
 
 def test_accepted_noise_is_not_recommended_again() -> None:
-    assert "--accept-noise" in " ".join(said(steal_seconds=0.22))
-    assert "--accept-noise" not in " ".join(said(accepts_noise=True, steal_seconds=0.22))
+    assert "--accept-noise" in " ".join(warned(steal_seconds=0.22))
+    assert "--accept-noise" not in " ".join(warned(accepts_noise=True, steal_seconds=0.22))
 
 
 def test_the_warnings(golden: Callable[[str, str], None]) -> None:
@@ -62,7 +62,7 @@ def test_the_warnings(golden: Callable[[str, str], None]) -> None:
         "a governor with turbo": {"governor": "powersave", "turbo": "on"},
         "a governor without turbo": {"governor": "schedutil", "turbo": "off"},
     }
-    text = "".join(f"{name}:\n" + "".join(f"  {line}\n" for line in said(**seen)) for name, seen in surveys.items())
+    text = "".join(f"{name}:\n" + "".join(f"  {line}\n" for line in warned(**seen)) for name, seen in surveys.items())
     golden("warnings.txt", text)
 
 

@@ -48,11 +48,11 @@ def test_an_unknown_value_of_a_library_is_none_and_the_rest_of_the_fact_is_read(
 
 @pytest.mark.parametrize("name", PROBE_OF)
 def test_only_a_missing_answer_of_our_probe_is_attributed_to_accelbench(name: str) -> None:
-    told = {fact: value for fact, value in GOOD_FACTS.items() if fact != name}
-    facts = Facts.parse(told, {PROBE_OF[name]: "it hung"}).model_dump(by_alias=True)
+    reported = {fact: value for fact, value in GOOD_FACTS.items() if fact != name}
+    facts = Facts.parse(reported, {PROBE_OF[name]: "it hung"}).model_dump(by_alias=True)
     assert facts[name] == {"why": "it hung", "reported": True, "ours": True}
     assert (
-        Facts.parse({**told, name: "garbage"}, {PROBE_OF[name]: "it hung"}).model_dump(by_alias=True)[name]["ours"]
+        Facts.parse({**reported, name: "garbage"}, {PROBE_OF[name]: "it hung"}).model_dump(by_alias=True)[name]["ours"]
         is False
     )
 
@@ -67,13 +67,13 @@ def test_a_launch_cannot_attribute_its_own_failure_to_accelbench() -> None:
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(GOOD_FACTS)), anything))
-def test_every_record_is_unchanged_after_writing_and_reading(told: dict[str, Any]) -> None:
-    record = a_launch().model_copy(update={"facts": Facts.parse(told, {"limits": "it hung"})})
+def test_every_record_is_unchanged_after_writing_and_reading(reported: dict[str, Any]) -> None:
+    record = a_launch().model_copy(update={"facts": Facts.parse(reported, {"limits": "it hung"})})
     assert LaunchRecord.model_validate_json(record.to_json()) == record
 
 
 def test_good_facts_are_all_read() -> None:
     facts = Facts.parse(GOOD_FACTS)
-    told = {name: fact for name, fact in facts if is_reported(fact)}
-    assert {to_camel(name) for name in told} == GOOD_FACTS.keys()
-    assert [name for name, fact in told.items() if isinstance(fact, Unreadable)] == []
+    reported = {name: fact for name, fact in facts if is_reported(fact)}
+    assert {to_camel(name) for name in reported} == GOOD_FACTS.keys()
+    assert [name for name, fact in reported.items() if isinstance(fact, Unreadable)] == []
