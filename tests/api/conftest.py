@@ -1,4 +1,4 @@
-"""A real API server that has our CRDs."""
+"""Provide a real API server that serves our CRDs."""
 
 from collections.abc import Iterator
 
@@ -11,20 +11,20 @@ from cluster.cluster import Cluster
 
 @pytest.fixture(scope="session")
 def crds(control_plane: Cluster) -> Cluster:
-    """The control plane with the generated CRDs, served."""
+    """Return the control plane when it serves the generated CRDs."""
     control_plane.define(DIRECTORY)
     return control_plane
 
 
 @pytest.fixture
 def server(crds: Cluster, cluster: Cluster) -> Cluster:
-    """That server, in a namespace of the test's own."""
+    """Return that server with a namespace of the test's own."""
     del crds
     return cluster
 
 
 @pytest.fixture(scope="module")
 def runs(crds: Cluster) -> Iterator[Runs]:
-    """Requests about runs in that control plane's own namespace."""
+    """Return a client for runs in that control plane's own namespace."""
     with runs_of(crds) as found:
         yield found

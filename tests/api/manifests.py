@@ -18,7 +18,7 @@ ABSENT = object()
 
 
 def changed(changes: dict[str, Any], manifest: dict[str, Any] = GOOD) -> dict[str, Any]:
-    """A copy of `manifest` with fields set by path, `spec.variants[0].use`; ABSENT removes one."""
+    """Return a copy of `manifest` with fields set by path, `spec.variants[0].use`; ABSENT removes one."""
     result = copy.deepcopy(manifest)
     for path, value in changes.items():
         *parents, last = [int(key) if key.isdecimal() else key for key in re.findall(r"[^.\[\]]+", path)]
@@ -33,5 +33,5 @@ def changed(changes: dict[str, Any], manifest: dict[str, Any] = GOOD) -> dict[st
 
 
 def runner(**fields: Any) -> dict[str, Any]:
-    """A pod template whose runner has these fields."""
+    """Return a pod template whose runner has these fields."""
     return {"spec": {"containers": [{"name": "runner", **fields}]}}

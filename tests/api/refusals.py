@@ -1,4 +1,4 @@
-"""What `kubectl apply` and `accelbench validate` say, as sets of refusals that can be compared."""
+"""Refusals of `kubectl apply` and `accelbench validate`, as sets that can be compared."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ NO_REFUSALS = (
 
 
 def from_kubectl(stderr: str) -> set[str]:
-    """The refusals in kubectl's message."""
+    """Return the refusals in kubectl's message."""
     if "strict decoding error: " in stderr:
         return set(stderr.strip().partition("strict decoding error: ")[2].split(", "))
     if found := re.search(r'no matches for kind "[^"]*" in version "[^"]*"', stderr):
@@ -26,7 +26,7 @@ def from_kubectl(stderr: str) -> set[str]:
 
 
 def from_us(text: str) -> set[str]:
-    """The refusals without their lines and, where the API server has none to give, without our advice."""
+    """Return our refusals without line numbers and without advice that the API server cannot give."""
     try:
         load_manifests(text, "bad.yaml")
     except InvalidManifestError as error:
@@ -35,7 +35,7 @@ def from_us(text: str) -> set[str]:
 
 
 def without_advice(refusal: str) -> str:
-    """What the API server says of it."""
+    """Return the refusal without our advice, as the API server gives it."""
     return re.sub(r"^((unknown field|no matches for) .*?); .*", r"\1", refusal)
 
 

@@ -15,14 +15,14 @@ AS_KUBECTL_ASKS = {"dry_run": "All", "field_validation": "Strict"}
 
 
 class Runs:
-    """The BenchmarkRuns of a namespace. Nothing is stored: a dry run goes the whole way but for that."""
+    """Send dry runs for BenchmarkRuns of a namespace: they are validated completely but not stored."""
 
     def __init__(self, api: CustomObjectsApi, namespace: str) -> None:
         self._api = api
         self._where = (GROUP, VERSION, namespace, "benchmarkruns")
 
     def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """The run as it would be stored."""
+        """Return the run as it would be stored."""
         return dict(self._api.create_namespaced_custom_object(*self._where, manifest, **AS_KUBECTL_ASKS))
 
     def refusals_to_create(self, manifest: Mapping[str, Any]) -> set[str]:

@@ -23,7 +23,7 @@ SCHEMAS = [pytest.param(crd.schema_of(kind), id=kind.name) for kind in KINDS]
 
 
 def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every schema in a schema, with its path."""
+    """Yield every schema in a schema, with its path."""
     yield path, schema
     for name, each in schema.get("properties", {}).items():
         yield from nodes(each, f"{path}.{name}")
@@ -109,7 +109,7 @@ def test_the_schemas_defaults_are_the_models_own() -> None:
 
 
 class Fractional(BaseModel):
-    """A model that no CRD can hold."""
+    """Represent a model that no CRD can express."""
 
     share: float
 
@@ -133,7 +133,7 @@ class Odd(BaseModel):
 
 
 class Alike(BaseModel):
-    """One that a CRD can hold."""
+    """Represent a model that a CRD can express."""
 
     kind: Literal["a"]
     value: int | str

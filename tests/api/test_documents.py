@@ -1,4 +1,4 @@
-"""Documents share the sets of fields that they were given, and nobody can tell."""
+"""Documents share the sets of their given fields, without visible effect."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st

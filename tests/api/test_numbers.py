@@ -1,4 +1,4 @@
-"""The registry of numbers: what it says of a number is true of all that is made from it."""
+"""The registry of numbers is true of everything that is generated from it."""
 
 from accelbench.api.number_registry import DERIVED, NUMBERS
 from accelbench.api.numbers import MEASURED, Numbers

@@ -1,4 +1,4 @@
-"""What `accelbench run` takes and no cluster does: a file beside the manifest, and environments for variants."""
+"""`accelbench run` accepts a script file and environments for variants, which a cluster refuses."""
 
 import json
 

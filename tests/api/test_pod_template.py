@@ -1,4 +1,4 @@
-"""The schema knows every field that Kubernetes has for a pod: none is pruned without a word."""
+"""The schema knows every field of a pod in Kubernetes, so that none is silently pruned."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ MODELS = {
 
 
 def fields(path: str) -> set[str]:
-    """Of the object at `path` of `spec.podTemplate`."""
+    """Return the fields of the object at `path` of `spec.podTemplate`."""
     node: dict[str, Any] = schema_of(RUN)["properties"]["spec"]["properties"]["podTemplate"]
     for part in path.split("."):
         node = node["properties"][part.removesuffix("[]")]

@@ -1,4 +1,4 @@
-"""The law behind the tables: whatever a manifest holds, the API server and we refuse the same of it."""
+"""The law behind the tables: the API server and `accelbench validate` refuse the same of every manifest."""
 
 from typing import Any
 

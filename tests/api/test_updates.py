@@ -1,4 +1,4 @@
-"""What of an applied run may change: a run is one experiment."""
+"""The fields of an applied run that may change: a run is one experiment."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Who may do what and reach whom, as the chart renders it: permissions, roles, accounts, network policies."""
+"""Permissions, roles, accounts and network policies of the chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that contradict each other are refused with a text that says which, and what to do."""
+"""Contradicting values are refused with their names and the remedy."""
 
 from __future__ import annotations
 

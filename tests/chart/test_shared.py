@@ -1,4 +1,4 @@
-"""What a cluster that teams share is installed with: the chart's values for it, and the objects of the example."""
+"""The chart's values and the objects of the example for a cluster that teams share."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def wheel(directory: Path, name: str, version: str) -> None:
 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory from which uv installs, in place of a registry."""
+    """Return a directory from which uv installs, in place of a registry."""
     directory = tmp_path / "wheels"
     directory.mkdir()
     for name in PROVIDED:
@@ -113,7 +113,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def installed(*options: str) -> tuple[Any, list[str]]:
-    """The first environment, and the lines that announced its installation."""
+    """Return the first environment, and the lines that announced its installation."""
     names = [text.partition("=")[0] for text in options]
     (run,) = read_target("matmul-chain", [f"jax/jit@{name}" for name in names], environments=list(options))
     announced: list[str] = []

@@ -49,7 +49,7 @@ def test_a_class_that_inherits_its_modes_is_compared_in_one_mode_of_each_framewo
     class Inherits(Workload):
         @variant("jax/by-hand")
         def by_hand(self) -> None:
-            """A variant of its own."""
+            """Compute the same by hand, as a variant of its own."""
 
     class Chooses(Workload):
         modes: ClassVar[Mapping[str, tuple[str, ...]]] = {"jax": ("jit", "op-by-op")}

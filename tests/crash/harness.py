@@ -1,4 +1,4 @@
-"""Lives a life with faults at certain requests, and says what is wrong with how it ended."""
+"""Run a scenario with faults at certain requests, and report what is wrong with its end."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""An API server that fails on purpose: the operator's requests go through it, and each can be met by a fault.
+"""A proxy that makes requests of the operator to the API server fail.
 
 A fault is armed for the n-th request of a kind, such as the second `update benchmarkruns/status`; where it names a run,
 requests for that run alone are counted. Everything else reaches the real API server and comes back as it is.

@@ -1,4 +1,4 @@
-"""The operator is stopped, and fails, at every request that it makes in a run's life: nothing doubles, nothing is lost.
+"""The operator is killed, or its request fails, at every request in a run's life: nothing is done twice or lost.
 
 The requests are found by living each life once without faults; a request that only a restarted operator makes is found
 where a fault leads to it, and met by a fault of its own.

@@ -1,4 +1,4 @@
-"""The API server is killed and started again, and etcd forgets its past, while runs come and end."""
+"""The API server is killed and restarted, and etcd is compacted, while runs start and end."""
 
 import base64
 import functools

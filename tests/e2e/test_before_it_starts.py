@@ -1,4 +1,4 @@
-"""A real node, and runs whose case cannot start: each says why, in the cluster's words, and then ends with them."""
+"""Runs on a real node whose case cannot start: each reports the cluster's message, and ends with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The product's promise, on a real node: apply the first example, and read the verdict wherever one looks."""
+"""On a real node: apply the first example, and read the verdict in kubectl, Prometheus and Grafana."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replica that leads killed in the middle, by SIGKILL, and both upgraded: the same outcome, and nothing twice."""
+"""The leader is killed by SIGKILL and both replicas are upgraded: the outcome is the same, without duplicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A variant that runs out of memory is a result: its name stands on the run, the others' rounds are kept."""
+"""A variant that runs out of memory is named by the run, and rounds of the others are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workload of one's own, on a real node: a file in a ConfigMap, which may come later than the run that names it."""
+"""A user's workload on a real node: a file in a ConfigMap, which may be created after the run."""
 
 from __future__ import annotations
 

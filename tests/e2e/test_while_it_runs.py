@@ -1,4 +1,4 @@
-"""A real node, and runs that lose what measures them: each says what happened, and what to do; none is left hanging."""
+"""Runs on a real node whose pod fails: each reports what happened and the remedy, and none hangs."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def a_launch(
 
 
 def with_facts(launch: LaunchRecord, **facts: Any) -> LaunchRecord:
-    """The same launch that reported these as well; None: it did not report that."""
+    """Return the launch with these facts added; None removes one."""
     values = launch.facts.model_dump(by_alias=True) | facts
     return launch.model_copy(update={"facts": Facts.parse(values, launch.unchecked)})
 
@@ -107,7 +107,7 @@ def a_failure(variant: str, number: int, reason: FailureReason = "OutOfMemory") 
 
 
 def rounds_of(times: Mapping[str, Sequence[float]]) -> tuple[LaunchRecord, ...]:
-    """One launch a variant a round; `times` gives each variant's seconds per unit, round by round."""
+    """Return one launch per variant and round; `times` gives each variant's seconds per unit by round."""
     return tuple(
         a_launch(variant, index + 1, seconds=seconds)
         for index in range(max(map(len, times.values())))

@@ -205,7 +205,7 @@ def test_it_loads_no_framework_and_not_all_of_scipy() -> None:
 
 
 def compiling(launches: Sequence[LaunchRecord], variant: str, seconds: float) -> list[LaunchRecord]:
-    """The same launches; those of `variant` compile for so long, the others for next to nothing."""
+    """Return the launches with this compile time for `variant`, and almost none for the others."""
     return [
         with_facts(launch, unitsPerCall=1).model_copy(
             update={

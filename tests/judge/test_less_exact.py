@@ -26,12 +26,12 @@ X = np.random.default_rng(5).normal(0, 1.5, 20_000)
 
 
 def exact(x: Array) -> Array:
-    """Gelu, exact where it is small."""
+    """Compute gelu, exactly where it is small."""
     return np.asarray(x * special.ndtr(x))
 
 
 def by_erf(x: Array) -> Array:
-    """Gelu as frameworks compute it: 1 + erf loses what it is for negative numbers."""
+    """Compute gelu as frameworks do: 1 + erf loses its digits for negative numbers."""
     return 0.5 * x * (1 + special.erf(x / np.sqrt(2)).astype(x.dtype))
 
 

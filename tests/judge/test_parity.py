@@ -210,7 +210,7 @@ def test_the_reading_states_that_nothing_was_compared_if_nothing_is_finite() -> 
 
 
 def test_only_one_run_of_the_reference_is_in_memory_at_a_time() -> None:
-    """Weights of a large network, held for each run, were 22 GB and the end of the judge."""
+    """Weights of a large network took 22 GB when every run was kept, and the judge ran out of memory."""
     made: list[ref[NDArray[Any]]] = []
     alive = []
 

@@ -17,7 +17,7 @@ CLOCK = {"resolution_seconds": 5e-8, "reading_seconds": 5e-8, "drift": 0.0}
 
 
 def a_latency_launch(variant: str, number: int, *, typical: float, slow: float, **facts: Any) -> LaunchRecord:
-    """98 % of the calls are typical, 2 % slow, all of them a little different in every round."""
+    """Return a launch in which 98 % of the calls are typical and 2 % slow, slightly different in every round."""
     near = 1 + 0.0005 * math.sin(number * (2 if variant == VARIANT else 3))
     calls = [typical * near] * 980 + [slow * near] * 20
     return a_launch(variant, number, facts={"protocol": "latency", "clock": CLOCK, **facts}).model_copy(
@@ -122,7 +122,7 @@ def test_requests_have_their_response_times_and_other_calls_their_service_times(
 
 
 def rounds_of_requests() -> list[LaunchRecord]:
-    """Services of 1 ms in a response of 6 or 2 ms, of which two in a hundred take four times as long."""
+    """Return rounds with services of 1 ms in responses of 6 or 2 ms; two in a hundred take four times as long."""
     launches = []
     for number in range(1, 6):
         for variant, response in ((BASELINE, 0.006), (VARIANT, 0.002)):

@@ -34,7 +34,7 @@ def assess(*launches: LaunchRecord, **measurement: Any) -> Assessment:
 
 
 def a_round(number: int, *, facts: dict[str, Any] | None = None, slower: float = 1.0) -> tuple[LaunchRecord, ...]:
-    """The baseline takes twice as long as the variant, `slower` times longer in a round that `facts` disturb."""
+    """Return a round whose baseline takes twice as long as the variant, times `slower` if `facts` disturb it."""
     return (
         a_launch(BASELINE, number, seconds=0.02 * slower, facts=facts),
         a_launch(VARIANT, number, seconds=0.01),

@@ -1,4 +1,4 @@
-"""A user of the plugin, the real operator, and a node that is played."""
+"""Provide a user of the plugin, the real operator, and a simulated node."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from operator_world.fake_kubelet import FakeKubelet
 
 @pytest.fixture
 def jane(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> User:
-    """Whoever may edit the namespace, and no more."""
+    """Return a user who may edit the namespace, and no more."""
     there = user(cluster, tmp_path, "edit")
     may = ("auth", "can-i", "create", "benchmarkruns", f"--as=system:serviceaccount:{cluster.namespace}:jane")
     wait_until(lambda: cluster.kubectl(*may, check=False).stdout.strip() == "yes", what="the role to be aggregated")

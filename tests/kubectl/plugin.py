@@ -39,13 +39,13 @@ def manifest(name: str = "chain", more: str = "") -> str:
 
 @dataclass(frozen=True)
 class User:
-    """Somebody with a kubeconfig; `plugin` runs to its end, `started` is left to run."""
+    """Represent a user with a kubeconfig; `plugin` runs to its end, `started` runs in the background."""
 
     kubeconfig: Path
     name: str
 
     def environment(self, **more: str) -> dict[str, str]:
-        """No colour or width of the test's own terminal."""
+        """Return an environment without colour or width of the test's own terminal."""
         kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
         return {**kept, "KUBECONFIG": str(self.kubeconfig), **more}
 
@@ -100,7 +100,7 @@ class User:
 
 @dataclass
 class Started:
-    """A running process, and its standard error so far."""
+    """Represent a running process, and its standard error so far."""
 
     process: subprocess.Popen[str]
     stderr: str = ""
@@ -115,7 +115,7 @@ class Started:
         return self.stderr
 
     def end(self) -> tuple[int, str, str]:
-        """Exit code, standard output and all of standard error."""
+        """Return exit code, standard output and all of standard error at the end."""
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         patience = threading.Timer(120, self.process.kill)

@@ -1,4 +1,4 @@
-"""What of an old run is in a new one."""
+"""The fields of an old run that its clone keeps."""
 
 from typing import Any
 

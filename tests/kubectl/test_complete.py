@@ -1,4 +1,4 @@
-"""Completion: what the plugin answers, and what a person sees who presses Tab in bash, zsh and fish."""
+"""Completion: the plugin's answers, and the terminal after Tab in bash, zsh and fish."""
 
 import os
 import pty
@@ -84,7 +84,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def read(terminal: int, words: str) -> str:
-    """What the terminal shows, until it has these words."""
+    """Return the terminal's text when it has these words."""
     shown, deadline = "", time.monotonic() + HANG_SECONDS
     while words not in shown:
         ready, _, _ = select.select([terminal], [], [], max(0, deadline - time.monotonic()))
@@ -95,7 +95,7 @@ def read(terminal: int, words: str) -> str:
 
 @pytest.fixture
 def terminal(request: pytest.FixtureRequest, jane: User, path: Path, tmp_path: Path) -> Iterator[int]:
-    """An interactive shell with kubectl's completion, as a person has it."""
+    """Yield an interactive shell with kubectl's completion, like a user's."""
     command, prepare = SHELLS[request.param]
     if shutil.which(command[0]) is None or (request.param == "bash" and not BASH_COMPLETION.exists()):
         raise ToolMissingError(f"completion in {request.param} needs it (Debian: {request.param} bash-completion)")

@@ -1,4 +1,4 @@
-"""A run is followed to its end whatever becomes of the requests on the way."""
+"""A run is followed to its end even if requests fail on the way."""
 
 import dataclasses
 import io
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def through(proxy: Proxy, user: User) -> User:
-    """The same user, by way of the proxy."""
+    """Return the same user with requests through the proxy."""
     config = json.loads(user.kubeconfig.read_text())
     config["clusters"][0]["cluster"] = {"server": proxy.url}
     kubeconfig = user.kubeconfig.with_name("proxied.kubeconfig")

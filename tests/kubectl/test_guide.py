@@ -1,4 +1,4 @@
-"""What docs/kubectl.md tells people to write is taken as it stands there."""
+"""The commands and manifests of docs/kubectl.md work unchanged."""
 
 import re
 import shlex

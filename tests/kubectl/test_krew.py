@@ -1,4 +1,4 @@
-"""What krew installs: built, held to krew's own rules, installed by krew, and run on a real API server."""
+"""The krew archives are built, validated and installed by krew, and run on a real API server."""
 
 import functools
 import http.server
@@ -35,7 +35,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A release's directory, served where its manifest says."""
+    """Return a release's directory, served at the address in its manifest."""
     directory = tmp_path_factory.mktemp("release")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=directory))
     threading.Thread(target=server.serve_forever, daemon=True).start()

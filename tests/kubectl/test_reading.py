@@ -1,4 +1,4 @@
-"""What a user who may edit a namespace reads of its runs: lists, logs, reports, comparisons, profiles."""
+"""A user who may edit a namespace reads lists, logs, reports, comparisons and profiles of its runs."""
 
 import base64
 import json
@@ -73,7 +73,7 @@ def test_a_watched_list_prints_what_changes(
 
 
 def until(screen: int, words: str = "") -> str:
-    """What the terminal shows, until it has these words, or to its end."""
+    """Return the terminal's text when it has these words, or at its end."""
     shown = ""
     while not words or words not in shown:
         try:
@@ -85,7 +85,7 @@ def until(screen: int, words: str = "") -> str:
 
 
 def record(title: str, shown: str) -> None:
-    """For a person to look at, where SHOWN names a file."""
+    """Write the output for a person to look at, if SHOWN names a file."""
     if "SHOWN" in os.environ:
         with Path(os.environ["SHOWN"]).open("a") as file:
             file.write(f"=== {title}\n{shown}\n")
@@ -177,7 +177,7 @@ def test_a_report_equals_that_of_the_file_and_is_available_after_the_run_is_dele
 
 
 def store(cluster: Cluster, name: str, number: int, series: str = "nightly") -> None:
-    """A result as the operator stores one, of a run that is gone."""
+    """Store a result as the operator does, of a run that was deleted."""
     result = measured(day=number)
     origin = result.case.origin.model_copy(update={"run": name, "series": series, "uid": f"uid-{number}"})
     result = result.model_copy(update={"case": result.case.model_copy(update={"origin": origin})})

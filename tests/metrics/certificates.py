@@ -1,4 +1,4 @@
-"""A certificate authority, and what it signs, as cert-manager or a company's own would."""
+"""A certificate authority and its certificates, like those of cert-manager."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOOPBACK = ipaddress.ip_address("127.0.0.1")
 
 @dataclass(frozen=True)
 class Issued:
-    """Files of a certificate and its key."""
+    """Hold the files of a certificate and its key."""
 
     certificate: Path
     key: Path
@@ -30,7 +30,7 @@ class Issued:
 
 
 class Authority:
-    """Signs certificates for loopback."""
+    """Sign certificates for loopback."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
@@ -41,7 +41,7 @@ class Authority:
         self.certificate = self._write("ca.crt", self._own.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str) -> Issued:
-        """For a server on loopback, or for a client of that name."""
+        """Issue a certificate for a server on loopback, or for a client of that name."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
         signed = self._sign(subject, key.public_key(), is_authority=False)

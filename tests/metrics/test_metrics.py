@@ -1,4 +1,4 @@
-"""What a scrape of the operator says."""
+"""The metrics in a scrape of the operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text about results: what is kept is never seen, and only what changed is written."""
+"""The text about results is cached invisibly, and only changes are written again."""
 
 from __future__ import annotations
 

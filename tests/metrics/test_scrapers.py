@@ -1,4 +1,4 @@
-"""How many reviews clients of `/metrics` can cause, and that none of them takes the permission of another."""
+"""Clients of `/metrics` cause a bounded number of reviews, and none affects the permission of another."""
 
 from __future__ import annotations
 

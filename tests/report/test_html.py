@@ -1,4 +1,4 @@
-"""The HTML report in a real Chromium: what it asks of the network, how it fits, what it says to whom."""
+"""The HTML report in a real Chromium: requests, layout and accessibility."""
 
 import itertools
 import json
@@ -83,7 +83,7 @@ def browser() -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Each page, drawn once."""
+    """Return each page, drawn once."""
     folder = tmp_path_factory.mktemp("pages")
     texts = {name: html.report("matmul-chain", cases) for name, cases in PAGES.items()}
     texts[SUITE] = suite_html.report(suite_sample.mixed())

@@ -1,4 +1,4 @@
-"""Each renderer says of results of every kind what its golden file says."""
+"""The output of each renderer for every kind of result equals its golden file."""
 
 import io
 import re

@@ -14,7 +14,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 
 def piped(command: str) -> str:
-    """What a shell hands to `accelbench run -`."""
+    """Return the text that a shell passes to `accelbench run -`."""
     return subprocess.run(
         ["sh", "-c", command.replace("accelbench run -", "cat", 1)], capture_output=True, text=True, check=True
     ).stdout

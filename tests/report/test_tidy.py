@@ -1,4 +1,4 @@
-"""CSV for spreadsheets: every case and variant is a row, and says what every other report says."""
+"""CSV for spreadsheets: every case and variant is a row with the numbers of the other reports."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""A judge that compares what it is given as its first argument says. Standard library only."""
+"""Play a judge whose behaviour is its first argument, with the standard library only."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def misbehave(behaviour: str, request: dict[str, Any], latest: int) -> None:
 
 
 def assess(request: dict[str, Any], behaviour: str = "agrees") -> dict[str, Any]:
-    """The assessment of a request, both as JSON."""
+    """Return the assessment of a request, both as JSON."""
     case, launches = request["case"], request["launches"]
     missing = [key for key, directory in request.get("outputs", {}).items() if not Path(directory).is_dir()]
     assert not missing, missing

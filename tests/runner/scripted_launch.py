@@ -1,4 +1,4 @@
-"""A launch that behaves as its variant's name says. Standard library only, so that it starts in no time."""
+"""Play a launch that behaves as its variant's name demands, with the standard library only, so that it starts fast."""
 
 import json
 import os

@@ -8,7 +8,7 @@ from accelbench_runner.supervisor.allowance import HANG_SECONDS, Allowance, Limi
 
 
 def limit_of(remaining: float, *, launches: int, left: int, earlier: Sequence[float] = ()) -> float:
-    """In a case of 600 s with at least five rounds."""
+    """Return the limit in a case of 600 s with at least five rounds."""
     limit = launch_limit(
         remaining,
         time_limit=600,

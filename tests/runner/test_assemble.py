@@ -23,7 +23,7 @@ TIMING = CaseTiming(started="2026-01-01T00:00:00Z", finished="2026-01-01T00:01:0
 
 
 def launch(variant: str, number: int, *seconds: float, **more: Any) -> LaunchRecord:
-    """Blocks of 10 units that took `seconds`."""
+    """Return a launch with blocks of 10 units that took `seconds`."""
     blocks = tuple(Block(units=10, seconds=value) for value in seconds)
     return LaunchRecord(variant=variant, round=number, position=0, wall_seconds=10, blocks=blocks, **more)
 
@@ -235,7 +235,7 @@ def test_no_time_is_reported_before_a_judgement() -> None:
 
 
 def counted(variant: str, written: float, run: float) -> LaunchRecord:
-    """A launch of calls of two units, with these operations in a call."""
+    """Return a launch of calls of two units, with these operations in a call."""
     arithmetic = {"written": written, "run": run, "source": "the optimised HLO"}
     return launch(variant, 1, 1.0, facts={"arithmetic": arithmetic, "unitsPerCall": 2})
 

@@ -49,7 +49,7 @@ pathlib.Path(request["answer"]).write_text(json.dumps(good | {answer}))
 
 
 def in_environments(case: Case, interpreters: dict[str, str], **more: Any) -> Case:
-    """The case, with a further variant in each of these environments, called like it."""
+    """Return the case with one more variant in each of these environments, with the environment's name."""
     variants = [case.variants[0].model_copy(update={"name": name, "environment": name}) for name in interpreters]
     environments = [CaseEnvironment(name=name, interpreter=path, **more) for name, path in interpreters.items()]
     return case.model_copy(update={"variants": (*case.variants, *variants), "environments": tuple(environments)})
@@ -63,13 +63,13 @@ def program(path: Path, text: str) -> str:
 
 
 def for_another_processor() -> bytes:
-    """The beginning of a program for a processor that no machine of ours has."""
+    """Return the header of a program for a processor that no machine of ours has."""
     unused_machine = 0xFFFE
     return b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHI", 2, unused_machine, 1) + bytes(100)
 
 
 def unusable(directory: Path) -> dict[str, tuple[str, str]]:
-    """Interpreters that cannot be used, by name, each with what its failure says."""
+    """Return unusable interpreters by name, each with the message of its failure."""
     rows = {}
     for name, (answer, message) in ANSWERS.items():
         rows[name] = (program(directory / name / "python", STUB.format(python=sys.executable, answer=answer)), message)

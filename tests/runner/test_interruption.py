@@ -16,7 +16,7 @@ Start = Callable[..., Supervised]
 
 @pytest.fixture
 def waiting(start: Start) -> tuple[Supervised, bytes, list[psutil.Process]]:
-    """A supervisor in its second round, whose launch waits for ever and has a grandchild in a session of its own."""
+    """Yield a supervisor in its second round, whose launch hangs and has a grandchild in another session."""
     supervised = start(case_of("fine", "waits-in-round-2", "fine_2"))
     read = read_until(supervised, lambda event: isinstance(event, PhaseReached) and event.phase == "warm-up")
     descendants = psutil.Process(supervised.process.pid).children(recursive=True)

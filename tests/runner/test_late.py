@@ -23,7 +23,7 @@ STACK = b"""Current thread (most recent call first):
 def late(
     directory: Path, limit: Limit, *, phase: Phase | None = "steady", crowded: float = 0.0, aside: bool = False
 ) -> Outcome:
-    """Of a launch that used up its own limit."""
+    """Return the failure of a launch that used up its own limit."""
     listener = LaunchListener(
         forward=lambda *_: None,
         phase_reached=lambda _: None,

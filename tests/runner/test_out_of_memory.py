@@ -14,7 +14,7 @@ LIMIT_BYTES = 256 * 1024 * 1024
 
 @pytest.fixture
 def group_with_a_limit() -> Iterator[Path]:
-    """A control group below our own with a memory limit and no swap."""
+    """Yield a control group below our own with a memory limit and no swap."""
     own = cgroup.find("memory")
     if own is None:
         pytest.skip("no memory controller here")

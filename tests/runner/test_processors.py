@@ -20,7 +20,7 @@ NESTED = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r
 
 @pytest.fixture
 def busy_seconds(monkeypatch: pytest.MonkeyPatch) -> float:
-    """What all processors have been busy for since boot, in sum."""
+    """Return the total busy time of all processors since boot."""
     each = 1e6
     monkeypatch.setattr(processors, "_busy_seconds", lambda: dict.fromkeys(range(4096), each))
     return each * len(CpuUse.read().cpus)

@@ -1,4 +1,4 @@
-"""What a user of BenchmarkRuns may try to have in a pod: refused, or allowed and written down in the documents."""
+"""Fields of a pod that a user of BenchmarkRuns may try: refused, or allowed and documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API server refuses whoever has the operator's token, and that it refuses nothing that the operator makes."""
+"""The API server refuses requests with the operator's token, except those that the operator makes."""
 
 from __future__ import annotations
 

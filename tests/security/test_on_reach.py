@@ -1,4 +1,4 @@
-"""What whoever may create BenchmarkRuns, and nothing else, can reach through their pods."""
+"""A user who may create BenchmarkRuns, and nothing else, cannot reach beyond their pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a manifest, a log, a result, a script or an exception says, it stays text wherever people read it."""
+"""Text of a manifest, a log, a result, a script or an exception is never interpreted where people read it."""
 
 from __future__ import annotations
 

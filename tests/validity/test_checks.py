@@ -1,5 +1,5 @@
 # ruff: noqa: S311 - samples, no secrets
-"""Each check, provoked with the facts that it is there to notice; and the good ones, which it lets pass."""
+"""Each check fails on the facts that it exists to detect, and passes good ones."""
 
 import random
 from dataclasses import replace

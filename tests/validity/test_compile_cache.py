@@ -1,4 +1,4 @@
-"""That a compile time is what it is called: cold or warm."""
+"""A compile time is cold or warm as it is labelled."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Work that was not done and work that nobody waited for, as facts; and the honest launches beside them."""
+"""Facts of work that was not done or not awaited fail, and those of honest launches pass."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def check(name: str, *launches: LaunchRecord, precision: str = "float32") -> Che
 
 
 def computing(flops: float, **facts: Any) -> LaunchRecord:
-    """A launch whose steps of 10 ms declare so many operations, and no bytes."""
+    """Return a launch whose steps of 10 ms declare this many operations, and no bytes."""
     return a_launch(seconds=STEP, facts={"flopsPerUnit": flops, "bytesPerUnit": 0, "limits": LIMITS, **facts})
 
 

@@ -1,4 +1,4 @@
-"""What a launch reports is parsed once: each fact is a value, or says why there is none."""
+"""Facts of a launch are parsed once: each is a value, or has the reason that there is none."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a call was counted to do, and what is made of it: work left out, work put in, and what nobody can tell."""
+"""Counted operations show work that is missing or superfluous, or leave it undecided."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ DOTS = {"dot": 4}
 
 
 def without_operations(variant: str = VARIANT, **facts: Any) -> LaunchRecord:
-    """A launch of a workload that declares none."""
+    """Return a launch of a workload that declares none."""
     return with_facts(a_launch(variant, facts=facts), operations=None)
 
 
@@ -121,7 +121,7 @@ NEEDED = 1e7
 
 
 def counting(variant: str = VARIANT, **counts: float | None) -> LaunchRecord:
-    """A launch of which nothing but the counts of operations is known."""
+    """Return a launch with nothing but the counts of operations."""
     arithmetic = {**counted(NEEDED), **counts}
     return without_operations(variant, arithmetic=arithmetic, unitsPerCall=1, flopsPerUnit=None)
 

@@ -1,4 +1,4 @@
-"""What would break the isolation of the runner's pod."""
+"""Fields that would break the isolation of the runner's pod."""
 
 from api.bad.table import bad, unmatched, unsupported
 from api.manifests import runner

@@ -1,4 +1,4 @@
-"""What only a rule can say."""
+"""Refusals that only a CEL rule can express."""
 
 from api.bad.table import axis, bad, below, body, expectation, observation, rounds, unmatched
 

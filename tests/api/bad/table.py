@@ -1,4 +1,4 @@
-"""What a row of the table is, and the API server's recurring phrases."""
+"""The rows of the table, and the API server's recurring phrases."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from api.manifests import changed
 
 @dataclass(frozen=True)
 class Bad:
-    """What is wrong, in words; how the good manifest is changed; the refusals, each whole."""
+    """Hold the mistake in words, the change to the good manifest, and the complete refusals."""
 
     what: str
     changes: dict[str, Any]
@@ -24,7 +24,7 @@ def bad(what: str, changes: dict[str, Any], *refusals: str) -> Bad:
 
 
 def body(path: str, value: str, detail: str) -> str:
-    """A refused bound."""
+    """Return the message about a bound."""
     return f"{path}: Invalid value: {value}: {path} in body {detail}"
 
 
