@@ -134,6 +134,7 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
     ]
     loaded_runs = [load_run(claim, run) for run in additional_runs]
     shown_runs = [run for run in loaded_runs if run]
+    # The claim names the manifest of its control.
     controls = (
         run for run in shown_runs if f"{run.name}.yaml" == claim.control and run.parent_directory == chosen_hardware
     )

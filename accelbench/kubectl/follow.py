@@ -211,7 +211,7 @@ class _Follower:
             return
         self.end_displayed_case()
         self._displayed_pod = pod
-        case_number = 1  # for a case that only the operator's release plans
+        case_number = 1  # the operator's release may plan a case that this release does not plan
         if case.name in self._case_names:
             case_number = self._case_names.index(case.name) + 1
         self._display.start_case(case, case_number, len(self._case_names))

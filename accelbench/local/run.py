@@ -202,7 +202,8 @@ def _case_outcome(
 ) -> CaseOutcome:
     """Return the outcome of a case from its runner's exit.
 
-    `log` is the path of the runner's output. If a signal `interrupted` the run, a missing result is not a problem.
+    `log` is the path of the runner's output. If the run was `interrupted` by a signal, a missing
+    result is not a problem.
     """
     problems = [f"{case.name}: {problem}" for problem in runner_exit.problems]
     is_complete = runner_exit.result is not None and runner_exit.result.complete

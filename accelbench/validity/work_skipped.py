@@ -78,7 +78,10 @@ def _judge_counts(dependence: Dependence) -> Finding:
 
 
 def _describe_skipped_work(dependence: Dependence) -> str:
-    """Describe calls after the first one that run too few operations; empty if there are none."""
+    """Describe calls after the first one that run too few operations; empty if there are none.
+
+    Compared are all operations of a call, its products, and all operations of a block of calls.
+    """
     first_total = Counter(dependence.dispatched).total()
     # `again` counts one, two and three calls: the differences are those of the second and third call.
     totals = [Counter(counts).total() for counts in dependence.again]

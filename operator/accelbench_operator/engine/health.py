@@ -33,7 +33,7 @@ async def serve_probes(
     """
 
     async def healthz(_: web.Request) -> web.Response:
-        """Answer 503 if the process hangs, because a duration of `readings` exceeds its maximum; else 200."""
+        """Answer 503 if a duration of `readings` exceeds its maximum, which shows that the process hangs; else 200."""
         current_readings = readings()
         is_hanging = any(seconds > maximum for seconds, maximum in current_readings.values())
         body = {name: round(seconds, 3) for name, (seconds, _) in current_readings.items()}

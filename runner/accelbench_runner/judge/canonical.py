@@ -79,7 +79,10 @@ def _in_float64(array: Array) -> Array:
 def canonical_form(
     case: Case, workload: Workload, parameters: Any, unseen_seed: int | None = None
 ) -> CanonicalForm | None:
-    """Return the canonical form in which outputs are compared; None if the workload defines none."""
+    """Return the canonical form in which outputs are compared; None if the workload defines none.
+
+    With `unseen_seed`, the outputs are those on other inputs, drawn with that seed.
+    """
     if not workload.has_canonical():
         return None
     return CanonicalForm(workload, parameters, partial(start_arrays, case, workload, parameters, unseen_seed))

@@ -273,10 +273,10 @@ def _compare_integers(name: str, output: Array, error: Array, expected: Expected
     detail = f"{name}{format_index(worst, expected.value)} differs from the reference by {error[worst]:.3g}{after}"
     if count > 1:
         detail += f", and {count - 1:,} more of {size:,}"
-    # Too many choices are an error of finite size, like too much rounding, so that the comparison on unseen inputs can
-    # allow a larger error. In float64 almost no choice depends on rounding, so any difference is a mismatch.
-    has_size = are_choices and expected.precision != "float64"
-    ratio = max(new_count / maximum_new, count / maximum) if has_size else MISMATCH
+    # If the only problem is that choices are too many, the ratio is finite: the comparison on unseen inputs may allow
+    # that many. In float64 almost no choice depends on rounding, so any difference is a mismatch.
+    are_only_too_many = are_choices and expected.precision != "float64"
+    ratio = max(new_count / maximum_new, count / maximum) if are_only_too_many else MISMATCH
     return ArrayComparison(ratio, detail, off=count)
 
 
