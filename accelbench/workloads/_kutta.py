@@ -129,7 +129,7 @@ def gradients(weights: NamedArrays, batch: NamedArrays, h: float, steps: int) ->
     sums = {name: np.zeros_like(array) for name, array in weights.items()}
 
     def back(z: Array, d_rate: Array) -> Array:
-        """Add to the weights' gradients, and return the gradient with respect to z; `d_rate` is that of field(z)."""
+        """Add to the weights' gradients; return the gradient with respect to z, from that with respect to field(z)."""
         hidden = np.tanh(z @ weights["w1"] + weights["b1"])
         d_hidden = d_rate @ weights["w2"].T * (1 - hidden**2)
         sums["w2"] += hidden.T @ d_rate

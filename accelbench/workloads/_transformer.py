@@ -146,7 +146,7 @@ def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[
     unit = deviation * scale  # mean 0, variance 1
 
     def backward(d_out: Array) -> tuple[Array, Array, Array]:
-        """Return the gradients with respect to x, gain and bias; `d_out` is that with respect to the output."""
+        """Return the gradients with respect to x, gain and bias, from the gradient with respect to the output."""
         d_unit = d_out * gain
         # Shifting or scaling a row leaves the output as it is, so the gradient's mean and its part along `unit` vanish.
         along_unit = unit * (d_unit * unit).mean(-1, keepdims=True)

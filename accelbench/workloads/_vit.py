@@ -40,7 +40,7 @@ def logits_vjp(images: Array, w: NamedArrays, parameters: Any) -> tuple[Array, C
     class_token, normalise_backward = transformer.normalise_vjp(x[:, 0], w["gain"], w["gain_bias"])
 
     def backward(d_logits: Array) -> dict[str, Array]:
-        """Return the gradients with respect to all weights, by name; `d_logits` is that with respect to the logits."""
+        """Return the gradients with respect to all weights, by name, from the gradient with respect to the logits."""
         gradients: dict[str, Array] = {name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}
         gradients["head"] = class_token.T @ d_logits
         d_class_token, gradients["gain"], gradients["gain_bias"] = normalise_backward(d_logits @ w["head"].T)

@@ -127,8 +127,8 @@ class NeuralOde(Workload):
         """Count 19 operations for each number and step: 16 of the rule, 3 of the pendulum; z is read and written.
 
         Training takes four evaluations in a step, each with 30 operations for each hidden unit: 24 of two products
-        forward and four backward, 6 of biases, tanh and their gradients. Intermediate results count no bytes, because
-        they stay in caches.
+        forward and four backward, 6 of biases, tanh and their gradients. The rule takes 36 operations for each number
+        and step: 16 forward, 20 backward. Intermediate results count no bytes, because they stay in caches.
         """
         p = parameters
         numbers = 2.0 * p.batch
