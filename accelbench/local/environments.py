@@ -50,6 +50,12 @@ _LOCKED = re.compile(r"^(?P<name>[A-Za-z0-9][-A-Za-z0-9._]*)(\[.*\])?==(?P<versi
 """A line of a lock: name, extras and version of a package."""
 
 
+PYTHON_ADVICE = "uv fetches no Python: install it, or give the path of an interpreter"
+UNSATISFIABLE = "requirements are unsatisfiable"
+"""Words of uv's error if no packages satisfy the requirements."""
+RESOLUTION_ADVICE = "Choose releases that exist, fit together and support this Python ({python}), or another Python"
+
+
 class UvError(Exception):
     """Report an error of uv, with the text of its standard error."""
 
@@ -116,7 +122,8 @@ def _install(run: BenchmarkRun, index: int, announce: Callable[[str], None]) -> 
             try:
                 _install_packages(uv, environment, interpreter, lock)
             except UvError as error:
-                raise InvalidSpecError(run.metadata.name, [Problem(path, str(error))]) from error
+                message = f"{', '.join(environment.requirements)}: {error}"
+                raise InvalidSpecError(run.metadata.name, [Problem(path, message)]) from error
     packages = parse_lock(lock.read_text(encoding="utf-8"))
     return _to_case(environment, str(interpreter), packages)
 
@@ -139,10 +146,19 @@ def _install_packages(uv: Uv, environment: Environment, interpreter: Path, lock:
     virtual_environment = interpreter.parent.parent
     shutil.rmtree(virtual_environment, ignore_errors=True)  # what an interrupted installation left
     lock.unlink(missing_ok=True)
-    uv("venv", "--python", environment.python or sys.executable, str(virtual_environment))
+    try:
+        uv("venv", "--python", environment.python or sys.executable, str(virtual_environment))
+    except UvError as error:
+        raise UvError(f"{error}; {PYTHON_ADVICE}") from error
     requirements = "\n".join((*environment.requirements, *LAUNCH_REQUIREMENTS))
     options = ("--python", str(interpreter), "--generate-hashes", "--no-header", "--no-annotate")
-    text = uv("pip", "compile", *options, "-", text=requirements)
+    try:
+        text = uv("pip", "compile", *options, "-", text=requirements)
+    except UvError as error:
+        if UNSATISFIABLE not in str(error):
+            raise
+        python = environment.python or f"{sys.version_info.major}.{sys.version_info.minor}"
+        raise UvError(f"{error} {RESOLUTION_ADVICE.format(python=python)}") from error
     if reason := _why_too_old(parse_lock(text)):
         raise UvError(reason)
     unfinished = lock.with_suffix(".partial")
@@ -203,8 +219,13 @@ def parse_option(text: str) -> dict[str, Any]:
     name, equals_sign, words = text.partition("=")
     if not name or not equals_sign or not words.split():
         raise UsageError(f'"{text}": write NAME=REQUIREMENT, as in before=jax==0.9.2', OPTION)
-    environment: dict[str, Any] = {"name": name}
-    for word in words.split():
+    return {"name": name, **parse_words(words)}
+
+
+def parse_words(text: str) -> dict[str, Any]:
+    """Return the requirements and the Python that the words of `text` ask for, in the form of a manifest."""
+    environment: dict[str, Any] = {}
+    for word in text.split():
         if minor := re.fullmatch(r"python(\d+\.\d+)", word):
             environment["python"] = minor[1]
         elif word.startswith(("/", "./", "../", "~")):

@@ -3,13 +3,11 @@
 import json
 import subprocess
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
 from accelbench.local import environments
 from accelbench.local.errors import InvalidSpecError, UsageError
@@ -17,6 +15,7 @@ from accelbench.local.exits import Exit
 from accelbench.local.manifests import read_target
 from cli.command import ROOT, accelbench
 from cli.small_environment import make_environment, site_packages
+from cli.small_registry import PROVIDED, offer_wheels, wheel
 
 # -- options ----------------------------------------------------------------------------------------------------------
 
@@ -80,36 +79,11 @@ def test_a_manifest_has_its_own_environments(tmp_path: Path) -> None:
 
 # -- installing -------------------------------------------------------------------------------------------------------
 
-PROVIDED = ("pydantic", "pyyaml", "numpy", "scipy", "psutil", "nvidia_ml_py", "setuptools")
-
-
-def wheel(directory: Path, name: str, version: str) -> None:
-    """Write a wheel with one module, which holds its version."""
-    metadata = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(directory / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        archive.writestr(f"{name}.py", f"__version__ = {version!r}\n")
-        archive.writestr(f"{metadata}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        archive.writestr(f"{metadata}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{metadata}/RECORD", f"{name}.py,,\n{metadata}/METADATA,,\n{metadata}/WHEEL,,\n")
-
 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a directory from which uv installs, in place of a registry."""
-    directory = tmp_path / "wheels"
-    directory.mkdir()
-    for name in PROVIDED:
-        wheel(directory, name, "999.0")
-    for version in ("0.6.2", "0.9.1", "0.9.2"):
-        wheel(directory, "jax", version)
-    for name, value in {
-        "UV_NO_INDEX": "1",
-        "UV_FIND_LINKS": str(directory),
-        "UV_CACHE_DIR": str(tmp_path / "uv"),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-    }.items():
-        monkeypatch.setenv(name, value)
-    return directory
+    return offer_wheels(tmp_path, monkeypatch)
 
 
 def installed(*options: str) -> tuple[Any, list[str]]:
@@ -152,9 +126,11 @@ def test_an_interrupted_installation_is_repeated() -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("before=jax==0.99", "jax==0.99"),
+        ("before=jax==0.99", "jax==0.99: "),
+        ("before=jax==0.99", "Choose releases that exist, fit together and support this Python"),
         ("before=jax==0.6.2", "JAX 0.6.2, and accelbench measures JAX from 0.7"),
         ("before=/no/such/python jax", "/no/such/python"),
+        ("before=/no/such/python jax", "install it, or give the path of an interpreter"),
     ],
 )
 def test_requirements_that_cannot_be_installed_are_refused_with_the_message_of_uv(option: str, message: str) -> None:
@@ -245,22 +221,3 @@ def test_without_the_baselines_environment_outputs_have_no_reference_and_the_rea
     state, reading = outcome(other, "parity")
     assert state == "untested"
     assert "/no/such/python" in reading
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_two_minors_of_jax_from_a_registry_are_compared(tmp_path: Path) -> None:
-    options = ("--variant", "jax/jit@before", "--variant", "jax/jit@after")
-    options += ("--environment", "before=jax==0.8.3", "--environment", "after=jax==0.9.2")
-    options += ("--set", "measurement.rounds.min=3", "--set", "measurement.rounds.max=3", "--accept-noise")
-    options += ("--set", "size=64", "--set", "measurement.timeLimitSeconds=900", "--out", "out")
-    done = accelbench("run", "matmul-chain", *options, cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
-    result = Result.model_validate_json((tmp_path / "out" / "all.result.json").read_text())
-    assert result.complete, done.stderr
-    assert not result.failed_variants
-    assert result.fingerprint["variant.jax/jit-before.version.jax"] == "0.8.3"
-    assert result.fingerprint["variant.jax/jit-after.version.jax"] == "0.9.2"
-    assert {check.outcome for check in result.certificate.checks if check.name in {"environment", "parity"}} == {
-        "passed"
-    }
-    assert "version.jax" not in result.fingerprint
