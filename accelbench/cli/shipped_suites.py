@@ -1,4 +1,4 @@
-"""Find the suites that accelbench ships: those with a file, and `articles`, which the ledger of claims makes."""
+"""Find suites by path or name. Shipped ones have a file, except `articles`, which the ledger of claims makes."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,16 +6,22 @@ from pathlib import Path
 from accelbench.api.metadata import API_VERSION
 from accelbench.claims import ledger
 from accelbench.claims.ledger import Claim
-from accelbench.local.manifests import read
+from accelbench.local.errors import UsageError
+from accelbench.local.manifests import STANDARD_INPUT
+from accelbench.local.manifests import read as read_manifest
 from accelbench.local.suites.definition import (
     BenchmarkSuite,
     SuiteEntry,
     SuiteMetadata,
     SuiteSpec,
     read_shipped,
+    read_suite,
     shipped_names,
 )
+from accelbench.problem import suggest_name
 
+SUITE = "SUITE"
+"""Name of the argument in messages."""
 ARTICLES = "articles"
 DESCRIPTION = "The questions of articles about JAX and PyTorch, as far as a processor can measure them."
 
@@ -23,6 +29,20 @@ DESCRIPTION = "The questions of articles about JAX and PyTorch, as far as a proc
 def names() -> tuple[str, ...]:
     """Return the names of all shipped suites."""
     return (*shipped_names(), ARTICLES)
+
+
+def read(name: str) -> tuple[BenchmarkSuite, str]:
+    """Return the suite with this path or name, and the path that its entries are relative to.
+
+    Raises UsageError for a name that neither a file nor a shipped suite has, and InvalidSpecError.
+    """
+    if name == STANDARD_INPUT or Path(name).is_file():
+        return read_suite(name), name
+    if name in names():
+        return find(name)
+    raise UsageError(
+        f"cannot read {name}: no such file, and no suite has this name; {suggest_name(name, names())}", SUITE
+    )
 
 
 def find(name: str) -> tuple[BenchmarkSuite, str]:
@@ -43,7 +63,7 @@ def articles(claims: Iterable[Claim], directory: Path) -> BenchmarkSuite:
     """
     entries = []
     for file in dict.fromkeys(file for claim in claims for file in claim.manifests):
-        [run] = read(str(directory / file))
+        [run] = read_manifest(str(directory / file))
         accelerator = run.spec.accelerator
         if not accelerator.targets and accelerator.profile == "cpu":
             entries.append(SuiteEntry(file=file, name=file.removesuffix(".yaml")))

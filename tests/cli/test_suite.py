@@ -18,7 +18,7 @@ from accelbench.local.suites.directory import reusable_results
 from accelbench.plan.cases import count_cases
 from cli.command import MANIFEST, accelbench, started
 from cluster.wait import HANG_SECONDS, wait_until
-from report import sample
+from report import sample, suite_sample
 
 SUITE = """\
 apiVersion: accelbench.dev/v1alpha1
@@ -110,7 +110,7 @@ def run_in_process(directory: Path, text: str) -> Result:
         ("{file: chain.yaml}", "{file: chain.yaml, workload: mlp}", "spec.runs[0]: give either file"),
         ("BenchmarkSuite", "BenchmarkRun", "line 2: kind: a BenchmarkRun is measured by accelbench run"),
         ("BenchmarkSuite", "Suite", "line 2: kind: must be BenchmarkSuite"),
-        ("{workload: mlp,", "{file: chain.yaml} #", '2 runs are named "chain"'),
+        ("{workload: mlp,", "{file: chain.yaml} #", 'several runs are named "chain"'),
         ("kind:", "kind: [", "malformed YAML"),
     ],
 )
@@ -186,10 +186,10 @@ def test_a_result_of_an_older_source_of_the_workload_is_not_reused(
     measured: tuple[PlannedRun, RunDirectory],
 ) -> None:
     planned, run_directory = measured
-    assert set(reusable_results(run_directory, planned, pytest.fail)) == {"all"}
+    assert set(reusable_results(run_directory, planned, (), pytest.fail)) == {"all"}
     older = sample.result(fingerprint={**sample.FINGERPRINT, "workloadSource": "0123456789abcdef"})
     run_directory.write_result(older, ())
-    assert reusable_results(run_directory, planned, pytest.fail) == {}
+    assert reusable_results(run_directory, planned, (), pytest.fail) == {}
 
 
 def test_a_result_of_an_edited_script_is_not_reused(directory: Path, measured: tuple[PlannedRun, RunDirectory]) -> None:
@@ -197,20 +197,32 @@ def test_a_result_of_an_edited_script_is_not_reused(directory: Path, measured: t
     script = directory / "step.py"
     script.write_text("x = 1")
     with_script = replace(planned, script=script)
-    assert reusable_results(run_directory, with_script, pytest.fail) == {}
+    assert reusable_results(run_directory, with_script, (), pytest.fail) == {}
     run_directory.copy_script(script)
-    assert set(reusable_results(run_directory, with_script, pytest.fail)) == {"all"}
+    assert set(reusable_results(run_directory, with_script, (), pytest.fail)) == {"all"}
     script.write_text("x = 2")
-    assert reusable_results(run_directory, with_script, pytest.fail) == {}
+    assert reusable_results(run_directory, with_script, (), pytest.fail) == {}
+
+
+def test_a_result_of_other_packages_in_an_environment_is_not_reused(
+    measured: tuple[PlannedRun, RunDirectory],
+) -> None:
+    planned, run_directory = measured
+    locked = suite_sample.environment("jax-0.9.2")
+    case = sample.case().model_copy(update={"environments": (locked,)})
+    run_directory.write_result(sample.result(case=case), ())
+    assert set(reusable_results(run_directory, planned, (locked,), pytest.fail)) == {"all"}
+    newer = suite_sample.environment("jax-0.9.2", scipy="1.18.0")
+    assert reusable_results(run_directory, planned, (newer,), pytest.fail) == {}
 
 
 def test_an_incomplete_and_an_unreadable_result_are_not_reused(measured: tuple[PlannedRun, RunDirectory]) -> None:
     planned, run_directory = measured
     run_directory.write_result(sample.result(complete=False, stopped="Interrupted"), ())
-    assert reusable_results(run_directory, planned, pytest.fail) == {}
+    assert reusable_results(run_directory, planned, (), pytest.fail) == {}
     (run_directory.path / "run.json").write_text("{")
     lines: list[str] = []
-    assert reusable_results(run_directory, planned, lines.append) == {}
+    assert reusable_results(run_directory, planned, (), lines.append) == {}
     assert "run.json" in lines[0]
 
 

@@ -3,7 +3,7 @@
 Suites run on this machine only: a cluster does not have this kind.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -92,6 +92,15 @@ class PlannedRun:
         return self.run.metadata.name
 
 
+Question = Callable[[BenchmarkRun], Sequence[BenchmarkRun]]
+"""Returns the runs to measure in place of a run."""
+
+
+def ask_as_written(run: BenchmarkRun) -> tuple[BenchmarkRun, ...]:
+    """Return the run itself."""
+    return (run,)
+
+
 def read_suite(file: str) -> BenchmarkSuite:
     """Read a suite's file; raises InvalidSpecError, which names the field and its line, and UsageError."""
     return parse_suite(read_text(file), file)
@@ -146,44 +155,68 @@ def _shipped() -> Any:
     return files("accelbench.local.suites") / SHIPPED
 
 
-def plan(suite: BenchmarkSuite, source: str, assignments: Sequence[str] = ()) -> tuple[PlannedRun, ...]:
+def plan(
+    suite: BenchmarkSuite, source: str, assignments: Sequence[str] = (), question: Question = ask_as_written
+) -> tuple[PlannedRun, ...]:
     """Return the runs of a suite, in order; raises InvalidSpecError with the problems of all its entries.
 
     Args:
         suite: The suite.
         source: Path of the suite's file. Paths in the suite are relative to it, and messages name it.
         assignments: Overrides for all runs, which come last.
+        question: Returns the runs to measure in place of a run, as `plan_target` takes it.
     """
     problems: list[Problem] = []
     planned_runs: list[PlannedRun] = []
     for index, entry in enumerate(suite.spec.runs):
         path = f"spec.runs[{index}]"
+        all_assignments = [*suite.spec.set, *entry.set, *assignments]
         try:
-            planned_runs += _plan_entry(entry, Path(source).parent, [*suite.spec.set, *entry.set, *assignments])
+            target = _target(entry, Path(source).parent)
+            planned_runs += plan_target(target, entry.variants, all_assignments, name=entry.name, question=question)
         except UsageError as error:
             problems.append(Problem(path, f"{entry.file or entry.workload}: {error}"))
         except InvalidSpecError as error:
             problems += [Problem(path, f"{error.source}: {problem}") for problem in error.problems]
-    run_names = [planned.name for planned in planned_runs]
-    for name in sorted({name for name in run_names if run_names.count(name) > 1}):
-        message = f'{run_names.count(name)} runs are named "{name}": give entries names of their own (spec.runs[].name)'
+    for name in repeated_names(planned_runs):
+        message = f'several runs are named "{name}": give entries names of their own (spec.runs[].name)'
         problems.append(Problem("spec.runs", message))
     if problems:
         raise InvalidSpecError(source, problems)
     return tuple(planned_runs)
 
 
-def _plan_entry(entry: SuiteEntry, directory: Path, assignments: Sequence[str]) -> list[PlannedRun]:
-    """Return the runs of one entry; paths are relative to `directory`.
+def repeated_names(planned_runs: Sequence[PlannedRun]) -> list[str]:
+    """Return the names that more than one run has, sorted."""
+    names = [planned.name for planned in planned_runs]
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def plan_target(
+    target: str,
+    variants: Sequence[str],
+    assignments: Sequence[str],
+    *,
+    name: str | None = None,
+    question: Question = ask_as_written,
+) -> list[PlannedRun]:
+    """Return the runs of a manifest, a script or a workload, as this machine can measure them.
 
     Raises InvalidSpecError, or UsageError for a file or a variant that does not exist.
+
+    Args:
+        target: The path of a file, or the name of a workload.
+        variants: Variants of a workload or script, the baseline first; none for the default ones.
+        assignments: Overrides as `PATH=VALUE`.
+        name: The name of the run, if not that of its manifest.
+        question: Returns the runs to measure in place of each run of the target; may raise InvalidSpecError.
     """
-    target = _target(entry, directory)
-    runs = [prepare_compilation(run) for run in read_target(target, entry.variants, assignments)]
-    if entry.name is not None:
+    runs = [prepare_compilation(run) for run in read_target(target, variants, assignments)]
+    if name is not None:
         if len(runs) > 1:
             raise InvalidSpecError(target, [Problem("", f"holds {len(runs)} runs, so they cannot share a name")])
-        runs = [_with_name(runs[0], entry.name)]
+        runs = [_with_name(runs[0], name)]
+    runs = [asked for run in runs for asked in question(run)]
     require_a_framework(*runs)
     return [PlannedRun(run, platform_of(run), script_of(run, target)) for run in runs]
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import ValidationError, field_serializer
 
 import accelbench
+from accelbench.api.environment import CaseEnvironment
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
 from accelbench.document import Document
@@ -64,7 +65,7 @@ class SuiteDirectory:
         file = self.path / RECORD_FILE
         if not file.exists():
             raise UnreadableResultError(
-                f"{self.path}: no {RECORD_FILE} in it; name a directory that `accelbench suite run` wrote"
+                f"{self.path}: no {RECORD_FILE} in it; name a directory that `accelbench suite run` or `versions` wrote"
             )
         try:
             return SuiteRecord.model_validate_json(file.read_bytes())
@@ -98,19 +99,37 @@ class SuiteDirectory:
             write_atomically(self.path / HTML_FILE, html_page)
 
 
-def reusable_results(directory: RunDirectory, planned: PlannedRun, warn: Callable[[str], None]) -> dict[str, Result]:
+def reusable_results(
+    directory: RunDirectory,
+    planned: PlannedRun,
+    environments: Sequence[CaseEnvironment],
+    warn: Callable[[str], None],
+) -> dict[str, Result]:
     """Return the results of a planned run that need not be measured again, by case name.
 
-    They are complete, of the same manifest, version of accelbench and source of the workload. `warn` is called with a
-    line if results cannot be read.
+    They are complete, of the same manifest, version of accelbench and source of the workload, and of the same packages
+    in `environments`, the run's environments as they are installed. `warn` is called with a line if results cannot be
+    read.
     """
     if planned.script is not None and not _is_same_script(directory, planned.script):
         return {}
-    return complete_results(
+    results = complete_results(
         directory,
         is_same_run=functools.partial(_is_same_run, run=planned.run, version=accelbench.__version__),
         has_other_source=_has_other_source,
         on_unreadable=lambda error: warn(f"{error}; measuring it again"),
+    )
+    return {name: result for name, result in results.items() if not _has_other_packages(result, environments)}
+
+
+def _has_other_packages(result: Result, environments: Sequence[CaseEnvironment]) -> bool:
+    """Return True if an environment has other packages than when the result was measured.
+
+    An interpreter without requirements has no lock, so that its packages are unknown here.
+    """
+    measured = {environment.name: environment.packages for environment in result.case.environments}
+    return any(
+        environment.packages and measured.get(environment.name) != environment.packages for environment in environments
     )
 
 
