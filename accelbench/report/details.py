@@ -242,7 +242,12 @@ def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str
 
     A share is a fraction of the device's limit `bound`: 0.41 of the limit `compute` is `41 % compute`.
     """
-    value, unit = numbers.value(field), MEASURED[field].unit
+    return format_number(field, numbers.value(field), bound)
+
+
+def format_number(field: str, value: float | None, bound: Bound | None = None) -> str:
+    """Format a value of a field of `Numbers`, as `number_text` does; empty if it is None."""
+    unit = MEASURED[field].unit
     if value is None:
         return ""
     match unit:

@@ -3,22 +3,36 @@
 import json
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from accelbench.document import decimal_string
+from accelbench.report.suite import releases
+from accelbench.report.suite.releases import ReleaseNumber
 from accelbench.report.suite.view import Cell, PairSummary, Suite
 
 FORMAT = "accelbench.dev/suite-report/v1alpha1"
 
 
 def report(suite: Suite) -> str:
-    """Return the suite's comparisons, counts and means as JSON; numbers are decimal strings, as in a result."""
+    """Return the suite's programs, comparisons, counts and means as JSON, with numbers as in a result."""
     document = {
         "format": FORMAT,
         "name": suite.name,
+        "programs": [_program(number) for number in releases.release_numbers(suite)],
         "comparisons": [_comparison(cell) for cell in suite.cells],
         "summaries": [_summary(summary) for summary in suite.summaries],
         "notCompared": [{"case": row.label, "found": list(row.findings)} for row in suite.other_rows],
+        "alsoDifferent": [
+            {package.name: dict(package.versions) for package in packages}
+            for packages in releases.other_packages(suite)
+        ],
     }
     return json.dumps(document, ensure_ascii=False)
+
+
+def _program(number: ReleaseNumber) -> dict[str, Any]:
+    """Return a number of a case's program in each release as an object; a number that is not known is null."""
+    return {"case": number.case, "number": to_camel(number.field), "byRelease": dict(number.values)}
 
 
 def _comparison(cell: Cell) -> dict[str, Any]:

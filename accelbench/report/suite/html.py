@@ -11,7 +11,7 @@ from importlib.resources import files
 from accelbench.report import html
 from accelbench.report.plots import forest
 from accelbench.report.plots.canvas import Plot
-from accelbench.report.suite import view
+from accelbench.report.suite import releases, view
 from accelbench.report.suite.view import Cell, Outcome, Suite
 
 FULL_COLOUR = 8
@@ -58,6 +58,7 @@ def report(suite: Suite) -> str:
     return html.render(
         "suite.html.j2",
         suite=suite,
+        releases=releases,
         suite_css=(files("accelbench.report") / "page" / "suite.css").read_text(encoding="utf-8"),
         map_rows=rows,
         map_about=MAP_ABOUT,

@@ -285,15 +285,29 @@ def finding_table(suite: Suite) -> Table | None:
     return Table("Cases without a comparison", (TableColumn("case"), TableColumn("found")), rows)
 
 
+def labelled_results(suite: Suite) -> Iterator[tuple[str, Result]]:
+    """Yield each result of the suite with the label of its case, in the order of the suite."""
+    for suite_run in suite.runs:
+        for name in case_names(suite_run.run):
+            if name in suite_run.results:
+                yield _label(suite_run, name), suite_run.results[name]
+
+
+def _label(suite_run: SuiteRun, case: str) -> str:
+    """Return the label of a case: the name of its run and, in a sweep, what distinguishes the case."""
+    name = suite_run.run.metadata.name
+    if len(case_names(suite_run.run)) == 1:
+        return name
+    result = suite_run.results.get(case)
+    return f"{name} ({case_label(result) if result else case})"
+
+
 def _rows(suite_run: SuiteRun) -> Iterator[CaseRow]:
     """Yield a row for each case of a run."""
     run = suite_run.run
-    names = case_names(run)
-    for name in names:
+    for name in case_names(run):
         result = suite_run.results.get(name)
-        label = run.metadata.name
-        if len(names) > 1:
-            label += f" ({case_label(result) if result else name})"
+        label = _label(suite_run, name)
         cells = tuple(_missing_cells(run, label) if result is None else _cells(result, label))
         findings = () if cells else _findings(result)
         yield CaseRow(label, run.baseline, cells, findings, suite_run.page)
