@@ -15,6 +15,7 @@ from accelbench.cli.report import report
 from accelbench.cli.run import run
 from accelbench.cli.suite import suite
 from accelbench.cli.validate import validate
+from accelbench.cli.versions import versions
 from accelbench.cli.workloads import workloads
 from accelbench.local.exits import help_text
 from accelbench.terminal.program import CONTEXT_SETTINGS, Group, replace_unencodable
@@ -30,7 +31,7 @@ def app() -> None:
     """
 
 
-for command in (run, init, check, validate, workloads, profiles, report, compare, suite, claims):
+for command in (run, init, check, validate, workloads, profiles, report, compare, suite, versions, claims):
     app.add_command(command)
 
 
