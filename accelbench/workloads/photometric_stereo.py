@@ -160,7 +160,7 @@ class PhotometricStereo(Workload):
         return _program(arrays, tools, step)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.optim.LBFGS without line search, its default; make one iteration at a time to stop at the target."""
+        """Use torch.optim.LBFGS without line search, its default; stop it at the target, after any iteration."""
         import torch
 
         del parameters
