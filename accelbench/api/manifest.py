@@ -77,6 +77,7 @@ def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
 def _locate_problems(document: YamlDocument) -> Iterator[LocatedProblem]:
     """Yield the document's problems, each with its line."""
     for problem in check_manifest(document.content):
-        # A refusal whose message names the field itself has no path: otherwise the field would be shown twice.
+        # If a refusal's message names the field, its path is empty, so that the field is not shown twice. Its
+        # `unshown_path` then gives the line.
         unshown_path = problem.unshown_path if isinstance(problem, Refusal) else ""
         yield LocatedProblem(problem.path, problem.message, document.line(unshown_path or problem.path))

@@ -120,7 +120,7 @@ def _refuse_misspellings(
 
 
 def _is_function(name: str, member: object) -> bool:
-    """Return True for a function, and for any other callable except a class if accelbench looks for its name."""
+    """Return True for a function; also for another callable, but no class, if accelbench looks for its name."""
     if inspect.isfunction(member):
         return True
     program = name.removeprefix(SETUP_PREFIX)

@@ -87,7 +87,7 @@ def _count_verdict_changes(settled_claims: Sequence[SettledClaim]) -> Counter[tu
 
 
 def _history(claim: Claim) -> list[str]:
-    """Return a list of the claim's earlier conditions."""
+    """Return a Markdown list of the claim's earlier conditions, as one paragraph; no paragraph without them."""
     if not claim.history:
         return []
     return ["\n".join(f"- {_describe_earlier_condition(earlier)}" for earlier in claim.history)]

@@ -200,7 +200,7 @@ def _time(result: Result, variant: VariantResult) -> str:
         for comparison in result.comparisons
     )
     # A result can have a speedup without the times from which it was computed.
-    return "not kept, its ratio is" if has_speedup else "not measured"
+    return "not kept, only the speedup" if has_speedup else "not measured"
 
 
 def _comparison_text(result: Result, variant: VariantResult) -> str:

@@ -263,7 +263,7 @@ def error_with_remedy(status: int, body: str, method: str, path: str) -> ApiErro
     is_group_missing = any(message in error.message for message in MISSING_GROUP_MESSAGES)
     if status == NOT_FOUND and path.startswith(f"/apis/{GROUP}") and is_group_missing:
         return ApiError(status, "this cluster has no accelbench: install its chart first")
-    # RBAC says `User "ann" cannot get ...`; a quota or a policy, which also answer 403, do not.
+    # Status 403 can also come from a quota or a policy. Only RBAC's message is like `User "ann" cannot get ...`.
     is_refused_by_rbac = status == FORBIDDEN and " cannot " in error.message
     if status == UNAUTHORIZED:
         error.message = f"the cluster does not accept your credentials: log in to it again ({error.message})"

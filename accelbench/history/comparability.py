@@ -136,8 +136,8 @@ class Difference:
         """Return True if results are only compared when the user allows this difference."""
         if self.group is None:
             return False
-        # A value that only one side recorded may be the same on the other side. It matters if that side's own results
-        # differ.
+        # If only one side recorded a value, the other side may have the same. So the difference then matters only if
+        # there are several recorded values.
         recorded_by_both = bool(self.before and self.after)
         return recorded_by_both or len(self.before) > 1 or len(self.after) > 1
 

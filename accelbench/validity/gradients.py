@@ -27,7 +27,7 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     if gradients.actual == "functional":  # as in JAX, which differentiates functions
         return passed("by jax.grad alone")
     arithmetic = launch.facts.arithmetic
-    # The workload may declare no gradients although autograd recorded operations.
+    # Autograd recorded operations although the workload declares no gradients: did backward passes use most of them?
     if not gradients.wanted and not isinstance(arithmetic, Unreadable) and arithmetic.operations_recorded:
         recorded, differentiated = arithmetic.operations_recorded, arithmetic.operations_differentiated
         if differentiated < LEAST_SHARE * recorded:

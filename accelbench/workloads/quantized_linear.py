@@ -85,7 +85,7 @@ class QuantizedLinear(Workload):
         return right if error <= ALLOWANCE * error_of_rounding(parameters, arrays) else outputs
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the product; the weights, a byte each, are read, and so is x; y is written."""
+        """Count the product; the weights, a byte each, their scales and x are read, and y is written."""
         p = parameters
         numbers = p.batch * (p.inputs + p.outputs) + p.outputs
         return Cost(

@@ -33,7 +33,7 @@ async def run(settings: Settings) -> None:
     """
     if task := asyncio.current_task():
         for signal_number in (signal.SIGTERM, signal.SIGINT):
-            # kopf replaces these handlers when it starts.
+            # Until kopf starts and sets its own handlers, a signal cancels this task.
             asyncio.get_running_loop().add_signal_handler(signal_number, task.cancel)
     async with KubernetesApi(await load_configuration()) as api:
         operator = Operator(api, settings, identity=f"{socket.gethostname()}_{uuid.uuid4()}")
@@ -46,7 +46,7 @@ async def run(settings: Settings) -> None:
             asyncio.TaskGroup() as group,
         ):
             work = group.create_task(_run_operator(operator, exposition))
-            # kopf never watches a kind that the API server does not serve when kopf starts.
+            # Start kopf only now: it would never watch a kind that the API server does not serve yet.
             await operator.crds_fit.wait()
             controllers = operator.controllers
             await watch(

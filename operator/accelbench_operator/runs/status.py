@@ -392,7 +392,7 @@ def _conditions(
 ) -> tuple[Condition, ...]:
     """Return the operator's conditions, then those that other programs have added to the status.
 
-    `states` has the conditions that every status has.
+    `states` has the states of the conditions that every status has. Those for kstatus are derived from them.
     """
     earlier_conditions = {condition.type: condition for condition in status.conditions}
     conditions = []

@@ -125,9 +125,9 @@ class Usage(NamedTuple):
 
 
 def usage() -> Usage:
-    """Read the CPU time that all processes, those outside this container too, and this process have used so far.
+    """Read how much CPU time this process has used, and all processes together, also those outside this container.
 
-    Only the CPUs that this process may run on are counted.
+    Only the CPUs that this process may run on are counted. Read also how long this process has waited for a CPU.
     """
     all_seconds = sum(
         cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _times_of_allowed_processors()

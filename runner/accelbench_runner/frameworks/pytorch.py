@@ -118,7 +118,8 @@ class PyTorch(Adapter):
             draw_random_numbers_in(DTYPES[self._settings.rounded])
         if self._settings.precision != "default":
             uses_tf32 = self._settings.precision == "tf32"
-            # torch.export reads the older flag, which must agree, and restores only the setting of cuDNN as a whole.
+            # torch.export reads the older flag `allow_tf32`, which has to agree with `fp32_precision`. It restores only
+            # the setting of cuDNN as a whole, so that one is set too.
             torch.backends.cudnn.allow_tf32 = uses_tf32
             for library in (torch.backends.cudnn, *FP32_BACKENDS.values()):
                 library.fp32_precision = "tf32" if uses_tf32 else "ieee"

@@ -237,7 +237,7 @@ def _accuracy_limit_of(operation: Any, arguments: Sequence[Any], result: Any) ->
         return NARROW_NUMBERS.format("float32")
     operands = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     if operation is torch.ops.aten._local_scalar_dense.default:  # noqa: SLF001 - Python reads a number, as `if` does
-        # Optimizers read the number of their steps, which decides nothing.
+        # A whole number does not count as a decision: optimizers read the number of their steps.
         is_decision = isinstance(result, bool) or (isinstance(result, float) and not result.is_integer())
         return DECIDING_LOOP if is_decision else ""
     if operation.name().partition(".")[0] in INEXACT:

@@ -81,9 +81,10 @@ class ValueCounter(DispatchCounter):
         if not isinstance(leaf, torch.Tensor):
             return repr(leaf)
         if leaf.layout is not torch.strided:
-            return (id(leaf),)
+            return (id(leaf),)  # such as a sparse tensor, which equals only itself
         memory = _memory(leaf)
-        # Memory from before this context that was not changed since has no version: its number stands for its contents.
+        # Memory that no operation of this context has written has no version, and keeps its contents: its number
+        # identifies them.
         version = self._version_by_memory.get(memory, ("given", memory))
         return (version, leaf.dtype, leaf.shape, leaf.stride(), leaf.storage_offset())
 

@@ -50,7 +50,7 @@ class Frames:
             elif section == "FileLocations" and (found := LOCATION.match(line)):
                 tables.locations[found[1]] = (tables.files.get(found[2], ""), int(found[3]))
             elif section == "StackFrames" and (found := STACK_FRAME.match(line)):
-                # The text counts parents from 1 for none, and frames from 1 for the first.
+                # The text adds 1 to the number of the parent: 1, which becomes 0 here, means that there is no parent.
                 parent = str(int(found[3]) - 1) if found[3] else ""
                 tables.frames[found[1]] = (found[2], parent)
             elif line.startswith(("%", "ENTRY")):
@@ -90,15 +90,15 @@ def describe_program(text: str, is_users: Callable[[str], bool]) -> ProgramDescr
     module, frames = Module(text), Frames.parse(text)
     operations: dict[str, Operation] = {}
     looped_computations = _looped_computations(module)
-    looped = set()
+    looped_instructions = set()
     for computation in module.computations:
         for instruction in module.instructions(computation):
             if name := NAME.match(instruction.line):
                 operations[name[1]] = _describe(module, frames, instruction, is_users)
                 if computation in looped_computations:
-                    looped.add(name[1])
-    found = MODULE.match(text)
-    return ProgramDescription(found[1] if found else "", operations, frozenset(looped))
+                    looped_instructions.add(name[1])
+    module_name = MODULE.match(text)
+    return ProgramDescription(module_name[1] if module_name else "", operations, frozenset(looped_instructions))
 
 
 def _looped_computations(module: Module) -> set[str]:

@@ -261,9 +261,7 @@ def _describe_factors(factors: Array) -> str:
     """Describe by which factors the lines along an axis are off, and the usual cause."""
     lowest, highest = float(factors.min()), float(factors.max())
     is_small = max(abs(lowest - 1), abs(highest - 1)) < MAXIMUM_SMALL_CHANGE
-    cause = (
-        "another epsilon" if is_small else "a scale that is missing, or a sum over another axis by which one divides"
-    )
+    cause = "another epsilon" if is_small else "a missing scale, or a division by a sum over another axis"
     return f"{lowest:.6g} to {highest:.6g}: look for {cause}"
 
 

@@ -280,7 +280,7 @@ def _resolution(reference: Reference) -> tuple[float | None, float | None]:
     resolutions = np.concatenate([expected.resolution() for expected in reference.expected.values()])
     if not resolutions.size:
         return None, None
-    # An error must exceed the tolerance, and `canonical` must not hide it.
+    # An error is detected if it exceeds both the tolerance and the errors that `canonical` hides.
     beyond_tolerance = np.quantile(resolutions, [0.5, MOST_SHARE])
     seen_in_half, seen_in_most = np.maximum(beyond_tolerance, reference.hidden_errors.smallest_noticed)
     return min(float(seen_in_half), MISMATCH), min(float(seen_in_most), MISMATCH)

@@ -134,8 +134,8 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
     for _ in range(readings):
         began = clock.seconds()
         work.synchronise(state)
-        # The difference below contains about half of its first reading and half of its last: together, one reading.
-        # This is the second.
+        # A block takes two readings of the clock. `costs` gets about the second half of the first reading and the first
+        # half of the last, together one. So read the clock once more in between.
         clock.seconds()
         costs.append(clock.seconds() - began)
     return statistics.median(costs)  # a mean grows with a single interruption by another process

@@ -93,7 +93,7 @@ def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
 def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | None) -> int:
     """Return how many bytes the triad's two arrays have together: `CACHE_MULTIPLE` times the cache's size, if possible.
 
-    `maximum_bytes` and a share of the free memory limit them. A size of None is unknown.
+    They are at most `maximum_bytes`, and at most a share of the free memory. A size of None is unknown.
     """
     size = min(maximum_bytes, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum_bytes
     if free_bytes is not None:

@@ -74,7 +74,9 @@ class LateWork:
     def measure(
         self, work: Work, *, calls: int, with_long_run: bool, maximum_runs: int = MAXIMUM_RUNS
     ) -> Synchronisation | None:
-        """Measure how long work continues after a run of `calls` calls has returned; None if a matrix product failed.
+        """Measure how long work continues after a run of `calls` calls has returned.
+
+        Returns None if one of the matrix products failed, with which late work is compared.
 
         If `with_long_run`, a run of at least `LONG_SECONDS` is measured too. A run that seems late is repeated, up to
         `maximum_runs` times in all.

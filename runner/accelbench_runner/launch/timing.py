@@ -40,6 +40,7 @@ class Timing:
         self._bytes_before_setup = bytes_before_setup
         self._watch = Watch(task.monitor, task.clock, task.machine.processors)
         self._causes: list[str] = []
+        """Why blocks that were then measured again would have compiled."""
 
     def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
         """Time blocks of many calls (protocol `steady`) or single calls (`latency`, `arrivals`), and report them.

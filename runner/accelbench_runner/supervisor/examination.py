@@ -65,6 +65,7 @@ def _problems(
     if changed := _changed_packages(environment.packages, examination.packages):
         directory = Path(environment.interpreter).parent.parent.parent
         yield f"its packages are no longer those of its lock ({changed}): delete {directory}, and run again"
+    # A framework that is not installed is not too old: it is reported as missing below.
     if too_old := framework.why_too_old(examination.packages.get(framework.package, framework.oldest)):
         yield too_old
     if not examination.accelbench.startswith(f"{source}{os.sep}"):

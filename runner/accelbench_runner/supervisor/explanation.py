@@ -72,7 +72,10 @@ class Explainer:
                 self._keep_trace(variant.name, number)
 
     def _launch(self, variant: str, number: int, earlier: Sequence[LaunchRecord]) -> LaunchRecord:
-        """Launch a variant under its profiler, and return the record."""
+        """Launch a variant under its profiler, and return the record.
+
+        `number` is the variant's place in the case, from 1; `earlier` are the variant's earlier launches.
+        """
         self.log.notice(f"{variant}: one more launch, under the profiler")
         directory = self._launch_directory(number)
         directory.mkdir()

@@ -64,7 +64,7 @@ class MemoryEvents(NamedTuple):
     def describe_thrashing(self) -> str | None:
         """Describe thrashing; return None if there was none.
 
-        A process thrashes if files are evicted from memory and read again, more bytes of them than the memory limit.
+        A process thrashes if it reads evicted files again, in total more bytes than the memory limit.
         """
         if self.limit is None or self.refaulted_bytes <= self.limit:
             return None

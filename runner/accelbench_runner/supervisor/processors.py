@@ -111,7 +111,7 @@ class CpuUse(NamedTuple):
     def others_share_since(self, before: "CpuUse") -> float:
         """Return the share of CPU time that other processes used since `before`, 0 to 1."""
         available_seconds = (self.read_at - before.read_at) * len(self.cpus)
-        # After a change of affinity, the counters cover different CPUs.
+        # After a change of affinity, the two readings cover different CPUs and cannot be compared.
         if self.cpus != before.cpus or available_seconds <= 0:
             return 0.0
         others_seconds = max(0.0, self.others_seconds - before.others_seconds)
