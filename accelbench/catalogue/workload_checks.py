@@ -76,7 +76,7 @@ def describe(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f'{text}: it ends the process; code that the file runs by itself belongs under if __name__ == "__main__"'
     if isinstance(error, bdb.BdbQuit):
-        return f"{text}: a breakpoint stops here, where nobody can go on from it; remove it"
+        return f"{text}: a breakpoint stops here, where nobody can continue; remove it"
     if isinstance(error, EOFError) and str(error) == NO_INPUT:
         return f"{text}: nobody can answer input() here; take the value as a parameter of arrays()"
     return text

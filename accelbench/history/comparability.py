@@ -196,8 +196,8 @@ def _format_value(value: object) -> str:
 def _describe_variant(variant: CaseVariant) -> str:
     """Return the variant's framework, mode and settings: `jax/jit (donate True)`.
 
-    The text only says whether it has an environment of its own; the entries `variant.NAME.lock` and
-    `variant.NAME.version` identify that environment.
+    If the variant has an environment of its own, the text only says so; the entries `variant.NAME.lock` and
+    `variant.NAME.version` identify the environment.
     """
     settings = {name: str(value) for name, value in sorted(variant.options.items())}
     if variant.environment is not None:

@@ -88,7 +88,7 @@ def _digits_of_times(comparison: RunComparison) -> int:
 
 
 def _digits_of_speedups(comparison: RunComparison) -> int:
-    """Return how many digits of speedups to print, so that dividing the two of a `relative` row gives its ratio."""
+    """Return how many digits of speedups to print: in each `relative` row, the two speedups must give the ratio."""
     changes = [change for change in comparison.changes if change.quantity == "relative"]
     quotients = (
         # The later speedup is the dividend: a ratio above 1 says that the variant has become faster.

@@ -62,6 +62,7 @@ def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], lis
 
     If a package for that is missing, there are no changes, and a note says what to install.
     """
+    # Each side needs all of them, because a parameter that any side swept distinguishes cases.
     series = [side for side in sides if change_points.has_enough_results(side, *sides)]
     if not series:
         return [], []

@@ -150,7 +150,7 @@ class Applier:
         memory.deleted_jobs.add(action.uid)
 
     async def _result_exists(self, result: str, run: Key) -> bool:
-        """Return True if the API server has the BenchmarkResult."""
+        """Return True if this process has stored the BenchmarkResult, or if the API server has it."""
         if result in self.memory(run.uid).stored_results:
             return True
         return await self._cluster.get_result(run.namespace, result) is not None

@@ -232,8 +232,8 @@ def _is_of_attempt(pod: ObservedPod, attempt: Attempt, plan: Plan, observed: Obs
     metadata = plan.metadata
     numbers = range(1, attempt.number + 1)
     names = (attempt_name(metadata.name, metadata.uid, attempt.case, number) for number in numbers)
-    # After a restart, the UIDs of earlier Jobs are unknown. Then the name is enough: if no Job has the UID that the pod
-    # names as its owner's, the cluster deletes the pod.
+    # After a restart, the UIDs of earlier Jobs are unknown. Then the name is enough, because the cluster itself deletes
+    # pods whose Job no longer exists.
     known_uid = observed.own_jobs.get(pod.job)
     may_be_own_job = known_uid is None or known_uid == pod.job_uid
     return pod.job in names and may_be_own_job

@@ -422,7 +422,7 @@ class Reconciler:
     async def _put_status(
         self, key: Key, known_run: KnownRun, foreign_fields: Manifest, status: BenchmarkRunStatus
     ) -> None:
-        """Write the status and the fields of another release, then remember what the API server has stored."""
+        """Write the status, keep the `foreign_fields` of another release in it, and remember what the server stored."""
         document = dict(foreign_fields) | status.model_dump(mode="json", by_alias=True, exclude_none=True)
         stored = await self._cluster.put_run_status(status_manifest(key, known_run.version, document))
         # The API server may have dropped fields that its CRD does not define.

@@ -277,7 +277,7 @@ def _failed_checks(result: Result) -> tuple[str, ...]:
     counts = Counter(check.name for check in result.certificate.checks if check.outcome == "failed")
     names: list[str] = []
     for name, count in itertools.islice(counts.items(), MAXIMUM_CHECKS):
-        # A check fails at most once for each variant, but any program may have written the result.
+        # A check fails at most once for each variant. Any program may have written the result, so enforce that.
         names += [shorten(name, MAXIMUM_NAME)] * min(count, MAXIMUM_VARIANTS)
     return tuple(names)
 

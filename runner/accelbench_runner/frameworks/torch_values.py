@@ -116,6 +116,6 @@ def _tensors(values: Any) -> list[torch.Tensor]:
 def _memory(tensor: torch.Tensor) -> Memory:
     """Return a number that identifies the memory of a tensor, which its views share."""
     if tensor.layout is not torch.strided:
-        return id(tensor)
+        return id(tensor)  # such as a sparse tensor, which has no storage
     memory: int = tensor.untyped_storage()._cdata  # noqa: SLF001 - unlike an address, it exists for empty tensors too
     return memory

@@ -103,7 +103,10 @@ def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[st
 
 
 def spread_by_variant(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
-    """Return the spread of each variant's times: outliers, and a confidence interval at level 1 - `alpha`."""
+    """Return the spread of each variant's times: outliers, and confidence intervals at level 1 - `alpha`.
+
+    The intervals are those of the variant's time and, if calls are timed one by one, of their 99th percentile.
+    """
     blocks_by_variant: dict[str, list[list[float]]] = {}
     times_by_variant: dict[str, list[float]] = {}
     tails_by_variant: dict[str, list[float]] = {}

@@ -406,7 +406,7 @@ def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Co
 def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: CompiledFor) -> CompiledVariant:
     """Return the result of a launch that compiled its variant for the target."""
     size = value_or_none(launch.facts.executable)
-    # The platform decides which numbers a compiler without the device can only estimate.
+    # Which numbers are only estimates depends on the platform; dispatched programs count as a platform of their own.
     platform = DISPATCHED if outcome.dispatched else target.platform
     return CompiledVariant(
         variant=launch.variant,

@@ -137,7 +137,7 @@ class Judge:
                 "float64; make the case smaller, or give it more memory"
             )
         if child_exit.killed_for == "limit":
-            position = crash_location(listener.stderr_tail, "; it was")
+            position = crash_location(listener.stderr_tail, prefix="; it was")
             raise _LateError(f"had not finished after {limit_seconds:.0f} s{position}")
         raise _NoAnswerError(_describe_end(child_exit, listener.stderr_tail))
 

@@ -223,7 +223,7 @@ def _describe_timeout(
         return FailureReason.OUT_OF_MEMORY, f"{message}: {thrashing}: {MORE_MEMORY}"
     if others_share > shared_device.NEIGHBOURS.biases:
         message += f", while others took {figures.percent(others_share)} of the processors"
-    return FailureReason.TIMED_OUT, f"{message}{crash_location(listener.stderr_tail, '; it was')}"
+    return FailureReason.TIMED_OUT, f"{message}{crash_location(listener.stderr_tail, prefix='; it was')}"
 
 
 def _message_with_trace(failed: Failed) -> str:
