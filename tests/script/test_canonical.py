@@ -143,5 +143,5 @@ def test_a_notebook_sends_a_form_as_it_sends_functions(load: Load) -> None:
     text = script_text({"numpy": lambda x: x}, {"x": Y}, canonical=lambda y, x: np.sort(y) + x[0])
     workload = load(text)
     assert formed(workload, {"x": Y}, y=Y) == {"y": [4, 5, 6]}
-    with pytest.raises(TypeError, match=r"compare\(canonical=\.\.\.\) takes a function, not a int"):
+    with pytest.raises(TypeError, match=r"canonical=\.\.\. takes a function, not a int"):
         compare(numpy=lambda x: x, arrays={"x": Y}, canonical=3)  # type: ignore[arg-type]
