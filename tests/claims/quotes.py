@@ -22,25 +22,25 @@ ALIKE = {
 
 
 def passages() -> dict[str, list[str]]:
-    """Of each article, by its name in the ledger: short passages, cut out of its text and otherwise untouched."""
+    """Return unchanged short passages of each article, by its name in the ledger."""
     found: dict[str, list[str]] = yaml.safe_load(FIXTURE.read_text(encoding="utf-8"))
     return found
 
 
 def stands_in(words: str, texts: list[str]) -> bool:
-    """Whether one of the texts has the words, one after the other."""
+    """Return whether one of the texts contains the words in this order."""
     return any(normalised(words) in normalised(text) for text in texts)
 
 
 def is_whole(words: str, texts: list[str]) -> bool:
-    """Whether the words end where a sentence or a line of the article does, and not before what qualifies them."""
+    """Return whether the quote ends with a sentence or a line of the article, including its qualification."""
     said = normalised(words)
     following = [text[text.index(said) + len(said) :].lstrip() for text in map(normalised, texts) if said in text]
     return said.endswith((".", "!", "?")) or any(after and not re.match(GOES_ON, after) for after in following)
 
 
 def normalised(text: str) -> str:
-    """Without typography: one kind of quotation mark and dash, one space."""
+    """Return the text with one kind of quotation mark, dash and space."""
     text = unicodedata.normalize("NFKC", text)
     for typographic, plain in ALIKE.items():
         text = text.replace(typographic, plain)

@@ -144,7 +144,7 @@ def test_a_ledger_that_breaks_a_rule_of_honesty_is_refused(
 
 
 def test_seconds_of_a_machine_are_claimed_of_that_machine() -> None:
-    """Whoever bounds a time by itself says whose."""
+    """A bound on an absolute time names its machine."""
     for claim in CLAIMS:
         runs = map(asked, claim.manifests)
         timed = any(each.metric in {"seconds", "compileSeconds"} for run in runs for each in run.spec.expectations)

@@ -1,4 +1,4 @@
-"""What becomes of a claim, from results and expectations alone."""
+"""The verdict of a claim follows from results and expectations alone."""
 
 from datetime import UTC, date, datetime
 from typing import Any

@@ -20,7 +20,7 @@ SOUND = Certificate(
 
 
 def a_result(*, jit: float, compiled: float = 1.0, seed: int = 1, rounds: int = ROUNDS) -> Result:
-    """Speedups over eager of `jit` and `compiled`, where a round's mood is shared and a launch's own noise is 1 %."""
+    """Return speedups of `jit` and `compiled` over eager, with noise shared by a round and 1 % of each launch."""
     noise = np.random.default_rng(seed)
     moods = [noise.normal(0, 0.2) for _ in range(rounds)]
 
@@ -52,7 +52,7 @@ def settled(*runs: tuple[Result, ...] | None, **bounds: str) -> SettledClaim:
 
 
 def test_every_case_is_decided_by_itself() -> None:
-    """Of 1.0 and 4.0 neither lies near their geometric mean."""
+    """Neither 1.0 nor 4.0 is near their geometric mean."""
     runs = ((a_result(jit=1.0, seed=1),), (a_result(jit=4.0, seed=2),))
     found = settled(*runs, at_least="1.9", at_most="2.1")
     assert found.verdict == "refuted"
@@ -69,7 +69,7 @@ def test_a_speedup_that_may_be_on_either_side_decides_nothing() -> None:
 
 
 def test_neither_side_has_to_be_the_baseline_and_common_noise_cancels() -> None:
-    """Rounds differ by a fifth; what is found is known to a hundredth, because a round's launches are compared."""
+    """Rounds differ by a fifth, but the ratio is known to a hundredth because launches of a round are compared."""
     slower, quicker = (a_result(jit=factor, compiled=3.0, seed=5) for factor in (1.05, 1.25))
     assert settled((slower,), at_least="1.01", at_most="1.09").verdict == "confirmed"
     assert settled((quicker,), at_least="1.01", at_most="1.09").verdict == "refuted"

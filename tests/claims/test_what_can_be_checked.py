@@ -1,4 +1,4 @@
-"""Whether what a claim measures can be checked at all: where it cannot, no measurement of it has a verdict."""
+"""The outputs of a claim can be checked; otherwise no measurement of it has a verdict."""
 
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,7 @@ def of_claim(name: str) -> list[Case]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", narrow())
 def test_parity_fails_a_step_without_effect_in_every_claim(name: str) -> None:
-    """A step that does nothing would not pass."""
+    """A step without effect would not pass."""
     for case in of_claim(name):
         workload, parameters, arrays = given(case)
         units = max(MINIMUM_PARITY_UNITS, workload.measure(parameters).parity_units)
@@ -60,7 +60,7 @@ def test_parity_fails_a_step_without_effect_in_every_claim(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "finite"), [("01-eager-pytorch", True), ("01-eager-pytorch-as-published", False)])
 def test_outputs_of_the_articles_own_chain_cannot_be_checked(name: str, finite: bool) -> None:
-    """So it stands beside row 1, and decides nothing."""
+    """It is therefore shown with row 1 without deciding it."""
     [case] = of_claim(name)
     workload, parameters, arrays = given(case)
     with np.errstate(all="ignore"):

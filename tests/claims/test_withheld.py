@@ -1,4 +1,4 @@
-"""Which rows get no verdict although they were measured: unfair sides, and ratios that a plain product has too."""
+"""Measured rows without a verdict: unfair sides, and ratios that a plain product has too."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ratios as people say them."""
+"""Ratios in everyday words."""
 
 import pytest
 

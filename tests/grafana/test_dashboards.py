@@ -1,4 +1,4 @@
-"""The dashboards: what their sources say, and data for every query of them."""
+"""The dashboards match their sources, and every query returns data."""
 
 from __future__ import annotations
 

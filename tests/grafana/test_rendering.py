@@ -1,4 +1,4 @@
-"""The dashboards as their users see them: nothing empty, nothing wrong, no word cut off."""
+"""The dashboards as users see them: no panel is empty, erroneous or truncated."""
 
 from __future__ import annotations
 

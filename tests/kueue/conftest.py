@@ -1,4 +1,4 @@
-"""A control plane with Kueue on it, which no other test sees: its webhooks have a say in every Job."""
+"""A control plane with Kueue for these tests alone, because its webhooks change every Job."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def page() -> dict[str, Any]:
 
 @pytest.fixture
 def queue(cluster: Cluster, page: dict[str, Any]) -> str:
-    """The name of the LocalQueue that the page describes, in the test's namespace."""
+    """Return the name of the page's LocalQueue in the test's namespace."""
     objects = copy.deepcopy({kind: each for kind, each in page.items() if kind != "BenchmarkRun"})
     # Of the whole cluster, so the test has one of its own.
     objects["ClusterQueue"]["metadata"]["name"] = objects["LocalQueue"]["spec"]["clusterQueue"] = cluster.namespace

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def wait_for_words(cluster: Cluster, *words: str, name: str = "chain") -> None:
-    """Until the run's `Finished` condition has them all."""
+    """Wait until the run's `Finished` condition has all these words."""
     try:
         wait_until(
             lambda: all(each in condition(cluster, "Finished", name).get("message", "") for each in words),
@@ -34,7 +34,7 @@ def stop(cluster: Cluster, policy: str) -> None:
 
 
 def let_go(kubelet: FakeKubelet, pod: Any) -> None:
-    """The runner is told to end: it says what it has, as far as it came, and the pod goes."""
+    """Terminate the runner: it delivers its partial result, and the pod is deleted."""
     wait_until(lambda: kubelet.is_being_deleted(pod), what="the pod to be told to go")
     partial = make_result(kubelet.case_of(pod), complete=False)
     kubelet.end(pod, log=make_log(partial), message=make_headline(partial), exit_code=143, reason="Error")
@@ -42,7 +42,7 @@ def let_go(kubelet: FakeKubelet, pod: Any) -> None:
 
 
 def attempt(cluster: Cluster, name: str = "chain") -> tuple[int, str | None]:
-    """The number of the run's only attempt, and why it is lost; its result tells where it has one."""
+    """Return the number of the run's only attempt and the reason of its failure, or of its result."""
     for result in cluster.get("bmres", f"--selector={labels.RUN}={name}")["items"]:
         return result["result"]["case"]["origin"]["attempt"], None
     [found] = cluster.get("bmr", name)["status"]["attempts"]

@@ -38,7 +38,7 @@ PATH = re.compile(
 
 
 class RefusedError(Exception):
-    """An answer other than 2xx."""
+    """Report an answer other than 2xx."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class RefusedError(Exception):
 
 
 class Id(NamedTuple):
-    """Which object."""
+    """Identify an object."""
 
     plural: str
     namespace: str
@@ -56,7 +56,7 @@ class Id(NamedTuple):
 
 @dataclass(frozen=True)
 class Version:
-    """An object at one moment. Nobody changes `manifest`."""
+    """Hold an object at one moment. `manifest` is never changed."""
 
     id: Id
     number: int
@@ -64,7 +64,7 @@ class Version:
 
     @functools.cached_property
     def text(self) -> str:
-        """As it is sent."""
+        """Return the object as it is sent."""
         return json.dumps(self.manifest)
 
     @property
@@ -74,7 +74,7 @@ class Version:
 
 @dataclass
 class Watch:
-    """One that is open; `woken` is called when there is something for it."""
+    """Represent an open watch; `woken` is called when it has an event."""
 
     plural: str
     namespace: str | None
@@ -102,7 +102,7 @@ class Watch:
 
 
 class ApiServer:
-    """See above. `changed` is told of everything that is stored: ADDED, MODIFIED or DELETED, and the version."""
+    """Serve objects as above. `changed` gets ADDED, MODIFIED or DELETED and the version of every stored object."""
 
     version = Version
 
@@ -128,12 +128,12 @@ class ApiServer:
     # What users and controllers do.
 
     def find(self, plural: str, namespace: str, name: str) -> Manifest | None:
-        """As it is; not to be changed."""
+        """Return the stored object, which must not be changed."""
         version = self.objects.get(Id(plural, namespace, name))
         return version.manifest if version else None
 
     def all(self, plural: str) -> list[Manifest]:
-        """Those of a kind; not to be changed."""
+        """Return the stored objects of a kind, which must not be changed."""
         return [version.manifest for id_, version in self.objects.items() if id_.plural == plural]
 
     def create(self, plural: str, manifest: Manifest) -> Version:
@@ -155,7 +155,7 @@ class ApiServer:
         return self._store("ADDED", id_, stored)
 
     def change(self, id_: Id, uid: str, change: Callable[[Manifest], object]) -> None:
-        """`change` a copy of the object and store it, where it is still that one."""
+        """Store a copy of the object after `change`, if its UID is still the same."""
         version = self.objects.get(id_)
         if version is None or version.uid != uid:
             return
@@ -164,7 +164,7 @@ class ApiServer:
         self._store("MODIFIED", id_, manifest)
 
     def remove(self, id_: Id, uid: str) -> None:
-        """It is gone, for good."""
+        """Remove the object from the store."""
         version = self.objects.get(id_)
         if version is None or version.uid != uid:
             return
@@ -179,7 +179,7 @@ class ApiServer:
         self._collect_soon(uid)
 
     def delete(self, id_: Id, uid: str) -> None:
-        """As asked for by somebody: pods have a while to end, what it owns goes later."""
+        """Delete the object as on request: pods have time to end, and owned objects are deleted later."""
         if id_.plural != "pods":
             self.remove(id_, uid)
             return
@@ -187,20 +187,20 @@ class ApiServer:
         self.change(id_, uid, lambda pod: pod["metadata"].setdefault("deletionTimestamp", deleted))
 
     def compact(self) -> None:
-        """Forget all that was: whoever watches from before now has to list anew, and whoever lists, to begin again."""
+        """Forget earlier versions, so that watches have to list again and lists in progress have to restart."""
         self._forgotten = self.number
         self._past.clear()
         self._pages.clear()
 
     def end_watches(self) -> None:
-        """As a server that is restarted."""
+        """End all watches, like a server that is restarted."""
         for watch in list(self.watches):
             watch.end()
 
     # What is asked over the network.
 
     def answer(self, method: str, path: str, query: dict[str, str], body: Manifest | None) -> str:
-        """The body of the answer; raises RefusedError."""
+        """Return the body of the answer; raise RefusedError for others than 2xx."""
         if path in {SCHEMAS_PATH, KINDS_PATH}:
             return _schemas() if path == SCHEMAS_PATH else _kinds(self.plurals)
         match = PATH.fullmatch(path)
@@ -228,7 +228,7 @@ class ApiServer:
         return version.text
 
     def watch(self, path: str, query: dict[str, str], woken: Callable[[], None]) -> Watch:
-        """From the query's resource version on; raises RefusedError where that is too long ago."""
+        """Open a watch from the query's resource version; raise RefusedError if that is too old."""
         match = PATH.fullmatch(path)
         since = int(query["resourceVersion"])
         if since < self._forgotten:
@@ -304,7 +304,7 @@ class ApiServer:
             changed(kind, version, before)
 
     def _collect_soon(self, owner: str) -> None:
-        """What belongs to an owner that is gone goes, by and by."""
+        """Delete objects of a deleted owner, one after the other."""
         if owner in self._owned:
             self._time.later(self._random.uniform(0.05, COLLECTED_SECONDS), lambda: self._collect(owner))
 
@@ -325,12 +325,12 @@ def _schemas() -> str:
 
 
 def _kinds(plurals: set[str]) -> str:
-    """Those of accelbench that are served."""
+    """Return the kinds of accelbench that are served."""
     return json.dumps({"resources": [{"kind": kind.name} for kind in crd.KINDS if kind.plural in plurals]})
 
 
 def _selecting(query: dict[str, str]) -> Callable[[Manifest], bool]:
-    """What a label selector of `key=value` and `key` picks, and a field selector of `metadata.name=value`."""
+    """Return a filter for label selectors of `key=value` and `key`, and field selectors of `metadata.name=value`."""
     field, _, name = query.get("fieldSelector", "").partition("=")
     terms = [term.partition("=") for term in query.get("labelSelector", "").split(",") if term]
 
@@ -344,7 +344,7 @@ def _selecting(query: dict[str, str]) -> Callable[[Manifest], bool]:
 
 
 def lines(watch: Watch, bookmark: int) -> Iterator[str]:
-    """What a watch has been told, as it is sent, and that nothing else has happened until `bookmark`."""
+    """Yield the pending events of a watch as they are sent, and a bookmark at version `bookmark`."""
     while watch.told:
         kind, version = watch.told.popleft()
         yield f'{{"type": "{kind}", "object": {version.text}}}'

@@ -1,4 +1,4 @@
-"""What is done live with one decision, in a simulated cluster."""
+"""Apply single decisions in a simulated cluster."""
 
 import asyncio
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class World:
 
     @property
     def attempt(self) -> Attempt:
-        """The attempt with its Job recorded."""
+        """Return the attempt with its Job recorded."""
         return ATTEMPT.model_copy(update={"job_uid": self.cluster.jobs[ATTEMPT.job]["metadata"]["uid"]})
 
     def observed(self) -> Observed:

@@ -41,7 +41,7 @@ SETTINGS = Settings(runner_image=IMAGE, profiles=Profiles())
 def run_manifest(
     *, sizes: Iterable[int] = (64,), uid: str = UID, labels: dict[str, str] | None = None, **spec: Any
 ) -> Any:
-    """A BenchmarkRun as the API server gives it: one case for each size."""
+    """Return a BenchmarkRun as the API server gives it, with one case for each size."""
     return {
         "apiVersion": "accelbench.dev/v1alpha1",
         "kind": "BenchmarkRun",
@@ -64,7 +64,7 @@ def run_manifest(
 
 
 def large_run(number: int, text: int = 140, **metadata: Any) -> dict[str, Any]:
-    """A suspended run of 256 cases; its parameters and options have `text` characters each."""
+    """Return a suspended run of 256 cases whose parameters and options have `text` characters each."""
     script = {"configMapKeyRef": {"name": "scripts", "key": "my_filter.py"}}
     options = {f"o{option}": "y" * text for option in range(16)}
     spec = {
@@ -79,26 +79,26 @@ def large_run(number: int, text: int = 140, **metadata: Any) -> dict[str, Any]:
 
 
 def make_plan(*, profiles: Profiles | None = None, **run: Any) -> Plan:
-    """The plan of an accepted run."""
+    """Return the plan of an accepted run."""
     plan = accept(run_manifest(**run), profiles or Profiles(), IMAGE)
     assert isinstance(plan, Plan), plan
     return plan
 
 
 def make_attempt(plan: Plan, index: int = 0, number: int = 1, **fields: Any) -> Attempt:
-    """The recorded attempt at the plan's case of that index."""
+    """Return the recorded attempt at the plan's case of that index."""
     case = plan.cases[index].name
     job = attempt_name(NAME, UID, case, number)
     return Attempt(**{"case": case, "number": number, "job": job, "start_time": timestamp(NOW)} | fields)
 
 
 def job_uid(attempt: Attempt) -> str:
-    """The UID of the attempt's Job: that which is recorded, if one is."""
+    """Return the UID of the attempt's Job: the recorded one, if any."""
     return attempt.job_uid or f"uid-of-{attempt.job}"
 
 
 def make_job(plan: Plan, attempt: Attempt, **fields: Any) -> ObservedJob:
-    """The Job of an attempt, taken up by the Job controller."""
+    """Return the Job of an attempt after the Job controller processed it."""
     key = Key("Job", NAMESPACE, attempt.job, job_uid(attempt))
     standard = {
         "key": key,
@@ -115,7 +115,7 @@ def make_job(plan: Plan, attempt: Attempt, **fields: Any) -> ObservedJob:
 
 
 def make_pod(attempt: Attempt, **fields: Any) -> ObservedPod:
-    """The pod of an attempt, not yet running."""
+    """Return the pod of an attempt, not yet running."""
     standard = {
         "key": Key("Pod", NAMESPACE, f"{attempt.job}-pod", f"uid-of-{attempt.job}-pod"),
         "owner": UID,
@@ -133,12 +133,12 @@ def make_pod(attempt: Attempt, **fields: Any) -> ObservedPod:
 
 
 def running(attempt: Attempt, since: datetime = NOW, **fields: Any) -> ObservedPod:
-    """A pod whose container runs."""
+    """Return a pod whose container runs."""
     return make_pod(attempt, **{"phase": "Running", "accepted_at": since, "started_at": since} | fields)
 
 
 def ended(attempt: Attempt, exit_code: int = 0, **fields: Any) -> ObservedPod:
-    """A pod whose container has ended."""
+    """Return a pod whose container has ended."""
     phase = "Succeeded" if exit_code == 0 else "Failed"
     times = {"accepted_at": NOW, "started_at": NOW, "ended_at": NOW + timedelta(seconds=30)}
     return make_pod(attempt, **{"phase": phase, "exit_code": exit_code, **times} | fields)
@@ -147,7 +147,7 @@ def ended(attempt: Attempt, exit_code: int = 0, **fields: Any) -> ObservedPod:
 def observe(
     jobs: Iterable[ObservedJob] = (), pods: Iterable[ObservedPod] = (), results: Iterable[Summary] = (), **failures: Any
 ) -> Observed:
-    """What the cluster holds; the operator has made its Jobs."""
+    """Return the observation of these objects; the operator has created the Jobs."""
     jobs, pods = tuple(jobs), tuple(pods)
     return Observed(
         {job.key.name: job for job in jobs},
@@ -159,7 +159,7 @@ def observe(
 
 
 def make_result(case: Case, *, complete: bool = True, failure: Failure | None = None, speedup: str = "2") -> Result:
-    """A result in which jax/jit is twice as fast, or failed."""
+    """Return a result in which jax/jit is twice as fast, or failed."""
     names = ("geometric_mean", "p5", "p25", "median", "p75", "p95")
     seconds = Quantiles(**{f"{name}_seconds": "0.1" for name in names})
     baseline, other = case.variants
@@ -186,14 +186,14 @@ def make_result(case: Case, *, complete: bool = True, failure: Failure | None = 
 
 
 def make_summary(plan: Plan, index: int = 0, *, not_met: tuple[str, ...] = (), **result: Any) -> Summary:
-    """The headline of a stored result of the plan's case of that index."""
+    """Return the summary of a stored result of the plan's case of that index."""
     case = plan.cases[index]
     key = Key("BenchmarkResult", NAMESPACE, f"result-of-{case.name}", f"uid-of-the-result-of-{case.name}")
     return summarize(make_result(case, **result), key, UID, not_met)
 
 
 def make_log(result: Result, *checkpoints: Result) -> str:
-    """The container's log: checkpoints, noise, and the result."""
+    """Return the container's log: checkpoints, noise, and the result."""
     lines = ["compiling ..."]
     for number, checkpoint in enumerate(checkpoints, start=1):
         lines += encode_document("checkpoint", str(number), checkpoint.to_json())
@@ -202,7 +202,7 @@ def make_log(result: Result, *checkpoints: Result) -> str:
 
 
 def make_headline(result: Result, **fields: Any) -> str:
-    """The termination message that goes with a result."""
+    """Return the termination message of a result."""
     standard = {
         "case": result.case.name,
         "attempt": result.case.origin.attempt,

@@ -50,7 +50,7 @@ OUTSIDE = (
 
 @dataclass(frozen=True)
 class Hour:
-    """What was there at its end."""
+    """Hold counts at the end of an hour."""
 
     number: int
     made: int
@@ -70,18 +70,18 @@ class Hour:
 
 
 def of_a_cluster(results: int = RESULTS) -> Settings:
-    """Of an operator that keeps so many results."""
+    """Return the settings of an operator that keeps this many results."""
     return replace(SETTINGS, retention=Retention(per_case=5, total=results))
 
 
 def faults(random: Random, share: float) -> Iterator[str]:
-    """One request in so many meets one."""
+    """Yield the fault of each request: empty for all but this share."""
     while True:
         yield random.choice(FAULTS) if random.random() < share else ""
 
 
 def fates(random: Random) -> Iterator[Fate]:
-    """Half of all pods measure; the others end in all the ways in which pods end."""
+    """Yield fates of pods: half of them measure, and the others end in every other way."""
     while True:
         how = random.choice([*ENDINGS, *["whole"] * len(ENDINGS)])
         how = random.choices([how, NODE_LOST, DEADLINE], [0.98, 0.01, 0.01])[0]
@@ -89,7 +89,7 @@ def fates(random: Random) -> Iterator[Fate]:
 
 
 def shape(random: Random) -> dict[str, Any]:
-    """A run: most are small, all go within an hour."""
+    """Return the spec of a run: most are small, and all are deleted within an hour."""
     policy = {
         "ttlSecondsAfterFinished": random.choice([0, 300, 1800]),
         "parallelism": random.randint(1, 2),
@@ -105,7 +105,7 @@ def shape(random: Random) -> dict[str, Any]:
 
 
 def churn(world: World, hours: int, period_seconds: float = PERIOD_SECONDS) -> Iterator[Hour]:
-    """So many simulated hours, one after the other, with a run in each period."""
+    """Simulate this many hours with a run in each period, and yield after each."""
     random, since = world.random, world.time.seconds
     for number in range(1, hours + 1):
         while world.time.seconds < since + number * 3600.0:
@@ -118,7 +118,7 @@ def churn(world: World, hours: int, period_seconds: float = PERIOD_SECONDS) -> I
 
 
 def _meddle(world: World, random: Random) -> None:
-    """A user does something to one of the runs that were made last."""
+    """Change one of the latest runs as a user might."""
     newest = -random.randint(1, 10)
     suspended = random.random() < 0.3
     random.choice(
@@ -140,7 +140,7 @@ def _meddle(world: World, random: Random) -> None:
 
 
 def measured(world: World, number: int) -> Hour:
-    """What is there now, without what pydantic keeps of strings that it read: that grows until it is full."""
+    """Return the present counts, without pydantic's cache of strings, which grows until it is full."""
     from_json(STRINGS)
     gc.collect()
     traced = tracemalloc.take_snapshot().filter_traces(OPERATOR) if tracemalloc.is_tracing() else None
@@ -158,7 +158,7 @@ def measured(world: World, number: int) -> Hour:
 
 
 def reachable(operator: Operator) -> int:
-    """Bytes of all that its store, queue and reconciler hold, counted once each."""
+    """Return the bytes of all objects that store, queue and reconciler hold, each counted once."""
     start = (operator.controllers, operator._runs, operator._objects)
     seen: dict[int, Any] = {}
     found: list[Any] = list(start)

@@ -25,7 +25,7 @@ Manifest = dict[str, Any]
 
 
 class Client:
-    """Requests with the credentials of a kubeconfig. Use as an async context manager."""
+    """Send requests with the credentials of a kubeconfig. Use as an async context manager."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
@@ -45,11 +45,11 @@ class Client:
         await self._session.close()
 
     async def get(self, path: str, **query: Any) -> Manifest:
-        """An object, or a list in one piece."""
+        """Return an object, or a list in one piece."""
         return await self._send("GET", path, params=query)
 
     async def items(self, path: str) -> list[Manifest]:
-        """A whole list, page by page."""
+        """Return a whole list, read page by page."""
         items: list[Manifest] = []
         query: dict[str, Any] = {"limit": PAGE}
         while True:
@@ -60,11 +60,11 @@ class Client:
             query["continue"] = token
 
     async def create(self, path: str, body: Manifest) -> Manifest:
-        """One object."""
+        """Create one object."""
         return await self._send("POST", path, json=body)
 
     async def create_all(self, path: str, bodies: Iterable[Manifest]) -> None:
-        """Many, `AT_A_TIME` of them at a time."""
+        """Create many objects, `AT_A_TIME` of them at a time."""
 
         async def create(body: Manifest) -> None:
             async with self._room:
@@ -75,11 +75,11 @@ class Client:
                 group.create_task(create(body))
 
     async def patch(self, path: str, body: Manifest) -> Manifest:
-        """A merge patch."""
+        """Send a merge patch."""
         return await self._send("PATCH", path, data=json.dumps(body), headers=MERGE)
 
     async def delete_all(self, path: str) -> None:
-        """A whole collection, and what it owns in the background."""
+        """Delete a whole collection, and owned objects in the background."""
         await self._send("DELETE", path, json={"propagationPolicy": "Background", "gracePeriodSeconds": 0})
 
     async def follow(self, path: str, **query: Any) -> AsyncIterator[tuple[str, Manifest]]:
@@ -165,7 +165,7 @@ async def until(
 
 
 async def until_none(client: Client, path: str) -> None:
-    """Follows a collection until it is empty."""
+    """Follow a collection until it is empty."""
     left: set[str] = set()
     async for kind, item in client.follow(path):
         if kind == "LISTED":

@@ -1,4 +1,4 @@
-"""What lies between an operator and the API server: requests that are lost, refused, late, or never answered.
+"""The network between an operator and the API server: requests that are lost, refused, late, or never answered.
 
 It stands in for the kubernetes client's HTTP, so that the operator's own client and its election are the real ones.
 """
@@ -34,7 +34,7 @@ STILL_SECONDS = (8.0, 240.0)
 
 @dataclass
 class Network:
-    """What goes wrong: faults as they come up, one for each request, and what holds for a while."""
+    """Decide the faults of single requests, and those that last for a while."""
 
     time: SimulatedTime
     random: Random
@@ -60,7 +60,7 @@ class Network:
 
 
 class Answer:
-    """Of the server, as the kubernetes client gives it and as aiohttp does."""
+    """Hold an answer of the server, as the kubernetes client and aiohttp give it."""
 
     def __init__(self, status: int, body: str, content: Any = None, **headers: str) -> None:
         self.status = status
@@ -81,7 +81,7 @@ class Answer:
 
 
 class Pieces:
-    """A text that is at its end."""
+    """Represent a complete text."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -91,7 +91,7 @@ class Pieces:
 
 
 class Connection(DatedClient):
-    """That of one process. `sent` is told of each request; a fault can have the process `killed`, or stand `still`."""
+    """Connect one process. `sent` gets each request; a fault can have the process `killed`, or paused (`still`)."""
 
     def __init__(
         self,
@@ -206,5 +206,5 @@ class Connection(DatedClient):
 
 
 def _text(body: Any) -> str | bytes:
-    """The operator's own client gives JSON, that of the election what is to become JSON."""
+    """Return a body as JSON: the operator's client passes JSON, and that of the election an object."""
     return body if isinstance(body, str | bytes) else json.dumps(body)

@@ -1,4 +1,4 @@
-"""Decisions on one situation, and what of them tests ask for."""
+"""Decisions on one situation, and their parts that tests compare."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from operator_world.builders import NOW, observe
 
 
 def next_for(plan: Plan | Refused, observed: Observed | None = None, *, at: Any = NOW, **status: Any) -> Decision:
-    """What is decided on a run with that status."""
+    """Return the decision on a run with that status."""
     return decide(plan, BenchmarkRunStatus(**status), observed or observe(), at, 1)
 
 

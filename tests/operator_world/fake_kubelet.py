@@ -28,7 +28,7 @@ IMAGE_ID = f"registry.example/runner@sha256:{'0' * 64}"
 
 
 class FakeKubelet:
-    """One node. Use as a context manager."""
+    """Simulate one node. Use as a context manager."""
 
     def __init__(self, cluster: Cluster, directory: Path, name: str = NODE) -> None:
         self._name = name
@@ -101,15 +101,15 @@ class FakeKubelet:
         self._api.patch_node_status(self._name, {"status": status})
 
     def pods(self, namespace: str) -> list[Any]:
-        """The runner pods of a namespace."""
+        """Return the runner pods of a namespace."""
         return self._api.list_namespaced_pod(namespace, label_selector=labels.RUN_UID).items
 
     def case_of(self, pod: Any) -> Case:
-        """The case document that the pod carries."""
+        """Return the case document in the pod."""
         return Case.model_validate_json(pod.metadata.annotations[labels.CASE_ANNOTATION])
 
     def start(self, pod: Any, ago: dt.timedelta = dt.timedelta()) -> None:
-        """Bind the pod to the node, and have its container run, for so long already."""
+        """Bind the pod to the node, and let its container run, since this long ago."""
         self._bind(pod)
         self._report(pod, "Running", {"running": {"startedAt": _now(ago)}}, ago)
 
@@ -164,7 +164,7 @@ class FakeKubelet:
         self._report(pod, "Running" if sidecar else phase, {"terminated": state}, ago, sidecar)
 
     def is_being_deleted(self, pod: Any) -> bool:
-        """Whether the pod was told to go."""
+        """Return whether the pod is being deleted."""
         return any(
             found.metadata.uid == pod.metadata.uid and found.metadata.deletion_timestamp is not None
             for found in self.pods(pod.metadata.namespace)
@@ -201,7 +201,7 @@ def _now(ago: dt.timedelta = dt.timedelta()) -> str:
 
 
 def write_certificate(directory: Path) -> Path:
-    """Certificate and key of a node, in one file."""
+    """Write certificate and key of a node into one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NODE)])
     now = dt.datetime.now(dt.UTC)

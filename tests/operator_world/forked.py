@@ -23,13 +23,13 @@ from operator_world.process import OperatorProcess
 
 
 class ForkedOperator(OperatorProcess):
-    """One that is killed and never asked to end: it is no child of this process, so its exit code cannot be had."""
+    """Run an operator that can only be killed: as it is no child of this process, its exit code is unknown."""
 
     _handle = -1
     """Of the process that runs, until it is killed."""
 
     def start(self, clock: str = "") -> None:
-        """On this machine's clock."""
+        """Start an operator with this machine's clock."""
         assert not clock
         asked = {"environment": self._surroundings(), "log": str(self._log)}
         self._handle = os.pidfd_open(_parent().fork(asked))
@@ -43,7 +43,7 @@ class ForkedOperator(OperatorProcess):
 
 
 class _Parent:
-    """The process that forks them; it ends with this one."""
+    """Run the process that forks operators; it ends with this one."""
 
     def __init__(self) -> None:
         pipe, places = subprocess.PIPE, {"PYTHONPATH": str(Path(__file__).parents[1])}
@@ -54,7 +54,7 @@ class _Parent:
         atexit.register(self._process.communicate)
 
     def fork(self, asked: dict[str, Any]) -> int:
-        """The process ID."""
+        """Fork an operator, and return its process ID."""
         assert self._process.stdin
         assert self._process.stdout
         with self._asking:
@@ -64,7 +64,7 @@ class _Parent:
 
 @cache
 def _parent() -> _Parent:
-    """One is enough."""
+    """Return the only parent process."""
     return _Parent()
 
 

@@ -38,7 +38,7 @@ CREATIONS = (
     *("set_nodes_clocks", "set_servers_clock"),
 )
 PATCHES = ("change_case", "suspend_job", "take_labels_off", "relabel_pod", "post_event", "create_pod")
-"""What whoever may patch Jobs and pods can do besides."""
+"""Attacks that only a user who may patch Jobs and pods can make."""
 SEED = 77
 """The seed of a changed case, whose pod prints a forged result of the honest case."""
 
@@ -106,7 +106,7 @@ class Hostile:
         return True
 
     def _create_job(self) -> bool:
-        """A Job under the name of one of the next attempts."""
+        """Create a Job under the name of one of the next attempts."""
         victim = self._victim("jobs")
         if victim is None:
             return False
@@ -223,7 +223,7 @@ class Hostile:
         return True
 
     def _end(self, pod: Version, case: Case, how: str) -> tuple[int, str, str, str]:
-        """Whatever a pod of the hostile tenant prints; others end as they were to."""
+        """End a pod of the hostile tenant with a forged log; others end as planned."""
         if _is_forged(pod.manifest):
             return _forged(case)
         if case.measurement.seed == SEED:
@@ -243,12 +243,12 @@ class Hostile:
         return self._random.choice([0, 1]), reason, self._random.choice([message, "", "{", "x" * 4096]), log
 
     def _claimed(self, case: Case) -> Case:
-        """The case of the honest tenant that a pod claims to have measured."""
+        """Return the case of the honest tenant that a pod claims to have measured."""
         victim = self._victim("jobs")
         return _case_of(victim["spec"]["template"]) if victim else case
 
     def _owners(self, owner: Manifest, run_uid: str) -> list[Manifest]:
-        """One of `OWNERS`, which has the name of the real owner."""
+        """Return one of `OWNERS` with the name of the real owner."""
         run = {"apiVersion": "accelbench.dev/v1alpha1", "kind": "BenchmarkRun", "uid": run_uid}
         found: dict[str, list[Manifest]] = {
             "none": [],
@@ -260,7 +260,7 @@ class Hostile:
         return found[self._random.choice(OWNERS)]
 
     def _victim(self, plural: str) -> Manifest | None:
-        """An object of the honest tenant."""
+        """Return an object of the honest tenant."""
         found = [
             body
             for body in self._server.all(plural)

@@ -1,4 +1,4 @@
-"""What must hold whatever goes wrong: found out as it happens, from what the API server stores and pods do."""
+"""Invariants under all faults, checked at once on stored objects and on the behaviour of pods."""
 
 from collections import Counter, defaultdict
 from datetime import timedelta
@@ -17,7 +17,7 @@ from operator_world.simulated_time import SimulatedTime
 MOST_REQUESTS = 3000
 """Within a minute, of all replicas: one that is killed every two seconds makes a thousand, one that loops, 4000."""
 PATIENT = (Wait.END_OF_POD, Wait.FIND_POD, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT, Wait.RETRY)
-"""What an attempt can wait for, beside its start and its pod."""
+"""Reasons for which an attempt can wait, in addition to its start and its pod."""
 SLACK = timedelta(minutes=30)
 """For what a run waits for others: a new leader, a list, 16 workers."""
 
@@ -39,7 +39,7 @@ def bound(run: Manifest) -> timedelta:
 
 
 class Laws:
-    """`broken` has what was seen, with the second in which it was."""
+    """Check the invariants; `broken` lists the violations with their second."""
 
     def __init__(self, time: SimulatedTime, server: ApiServer, *, shares_lease: bool) -> None:
         self._time = time
@@ -62,11 +62,11 @@ class Laws:
         server.changed.append(self._changed)
 
     def break_(self, what: str) -> None:
-        """Tell of one."""
+        """Record a violation."""
         self.broken.append(f"{self._time.seconds:.3f}: {what}")
 
     def asked(self, identity: str, method: str, path: str) -> None:
-        """A replica sends a request: it floods nobody, and writes only while it holds the Lease."""
+        """Check a request of a replica: requests are bounded, and writes need the Lease."""
         self.requests[method] += 1
         minute = int(self._time.seconds // 60)
         self._asked = self._asked + 1 if minute == self._minute else 1
@@ -96,7 +96,7 @@ class Laws:
                 self._stored[run].discard(name)
                 if name in self.by_hand:
                     self._robbed.add(run)
-                    # Before it was noted, one that is gone cannot be told from one that was never stored.
+                    # Before it was recorded, a deleted one looks like one that was never stored.
                     del self.results[name]
             case "benchmarkruns", "MODIFIED":
                 self._status_changed(version, read_status(before.manifest), read_status(version.manifest))
@@ -127,7 +127,7 @@ class Laws:
             self.break_(f"{run.id.name} finished with cases in flight")
 
     def leftovers(self) -> list[str]:
-        """Of runs that have finished or are gone: Jobs that are still going, pods that still measure."""
+        """Return active Jobs and measuring pods of finished or deleted runs."""
         runs = {run["metadata"]["uid"]: run for run in self._server.all("benchmarkruns")}
         found = []
         for job in self._server.all("jobs"):
@@ -143,7 +143,7 @@ class Laws:
 
 
 def held(operator: Operator) -> dict[str, int]:
-    """How many things an operator has in memory, by what they are."""
+    """Return the number of objects that an operator has in memory, by kind."""
     controllers, reconciler, store = operator.controllers, operator._runs, operator.store
     queue = controllers.queue
     applier, known = reconciler._applier, reconciler._known
@@ -167,7 +167,7 @@ def held(operator: Operator) -> dict[str, int]:
 
 
 def _lasting(status: BenchmarkRunStatus) -> dict[str, object]:
-    """All but the generation that was seen last."""
+    """Return all but the latest generation."""
     document = status.model_dump(exclude={"observed_generation"})
     for condition in document["conditions"]:
         condition.pop("observed_generation")

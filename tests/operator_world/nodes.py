@@ -1,4 +1,4 @@
-"""Nodes that are played: the Job controller, the scheduler, kubelets, and a queue that holds Jobs back.
+"""Simulated nodes: the Job controller, the scheduler, kubelets, and a queue that suspends Jobs.
 
 What becomes of a pod is its fate, drawn by whoever plays. A node that is lost measures no more, and its pod stays as it
 was until the cluster gives it up.
@@ -29,7 +29,7 @@ FORGED = "forged"
 
 
 class Fate(NamedTuple):
-    """What becomes of a pod: one of `simulated.ENDINGS`, `DEADLINE` or `NODE_LOST`."""
+    """Define the end of a pod: one of `simulated.ENDINGS`, `DEADLINE` or `NODE_LOST`."""
 
     waits: float
     """Seconds until its container runs."""
@@ -39,7 +39,7 @@ class Fate(NamedTuple):
 
 
 class Nodes:
-    """See above. `broken` is told of what must never be."""
+    """Simulate nodes as above. `broken` gets every violation of an invariant."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Nodes:
             self._soon(lambda: self._set_suspended(job.id, job.uid, suspended=False), 1.0, 120.0)
 
     def preempt(self, id_: Id) -> None:
-        """The queue takes a Job back that it had let go."""
+        """Let the queue take back a Job that it had admitted."""
         job = self._server.objects[id_]
         if labels.QUEUE in job.manifest["metadata"]["labels"] and not _is_over(job.manifest):
             self._set_suspended(id_, job.uid, suspended=True)
@@ -169,7 +169,7 @@ class Nodes:
             return
         others = self.measuring[_case_of(pod)]
         if others:
-            self._broken(f"pod {pod.id.name} measures beside {sorted(others)}")
+            self._broken(f"pod {pod.id.name} measures together with {sorted(others)}")
         others.add(pod.uid)
         started = timestamp(self._time.now() + self.clock_error)
 
@@ -265,7 +265,7 @@ def _is_over(job: Manifest) -> bool:
 
 
 def _owner(pod: Version) -> str:
-    """The UID of the Job that controls it."""
+    """Return the UID of the Job that controls the pod."""
     return controller_uid(pod.manifest, JOB)
 
 
@@ -274,6 +274,6 @@ def _job_of(pod: Version) -> Id:
 
 
 def _case_of(pod: Version) -> tuple[str, str, str]:
-    """The run and the case; the UID of the Job of a pod that is not the operator's."""
+    """Return the run and the case, or the UID of the Job for a foreign pod."""
     marks = pod.manifest["metadata"]["labels"]
     return marks[labels.RUN_UID], marks[labels.CASE], _owner(pod) if FORGED in marks else ""

@@ -1,4 +1,4 @@
-"""A cluster that a test drives step by step: the operator's own requests, and an API server in memory.
+"""A simulated cluster that a test drives step by step, with an API server in memory.
 
 Users, the Job controller and the kubelet are methods: Jobs get pods, and pods end in all the ways in which pods end.
 """
@@ -43,11 +43,11 @@ ENDINGS = (
 
 
 class KilledError(BaseException):
-    """The operator's process ends here."""
+    """End the operator's process."""
 
 
 class LiveVersion(Version):
-    """An object that tests change in place."""
+    """Hold an object that tests change in place."""
 
     @property
     def text(self) -> str:
@@ -64,7 +64,7 @@ class PlayedServer(ApiServer):
 
 
 class Objects(MutableMapping[str, Any]):
-    """The objects of a plural in the run's namespace, by name or by another key: live."""
+    """Give live access to the objects of a plural in the run's namespace, by name or by another key."""
 
     def __init__(self, server: ApiServer, plural: str, key: Callable[[Any], str]) -> None:
         self._server, self._plural, self._key = server, plural, key
@@ -91,7 +91,7 @@ class Objects(MutableMapping[str, Any]):
 
 
 class DirectApi(KubernetesApi):
-    """The operator's client, whose requests reach the server without a network; `fault` says which do not."""
+    """Send requests of the operator's client to the server without a network; `fault` makes some fail."""
 
     def __init__(self, cluster: "PlayedCluster", fault: Callable[[], str]) -> None:
         self._cluster, self._fault = cluster, fault
@@ -118,7 +118,7 @@ class DirectApi(KubernetesApi):
 
 
 class PlayedCluster(Cluster):
-    """See above. `fault` says, at both sides of every request, what goes wrong."""
+    """Simulate a cluster as above. `fault` decides failures before and after every request."""
 
     def __init__(self, run: Any, fault: Callable[[], str]) -> None:
         super().__init__(DirectApi(self, fault), lambda: True)
@@ -156,12 +156,12 @@ class PlayedCluster(Cluster):
 
     @property
     def run(self) -> Any:
-        """As it is stored, to be changed in place; None once it is gone."""
+        """Return the stored run, to be changed in place; None after its deletion."""
         version = self.server.objects.get(self._run)
         return version.manifest if version else None
 
     def answer(self, method: str, path: str, query: dict[str, Any], body: Any) -> str:
-        """That of the API server, which has Kueue."""
+        """Return the answer of the API server, which has Kueue."""
         if path == f"/apis/{KUEUE}":
             return json.dumps({"preferredVersion": {"groupVersion": f"{KUEUE}/v1"}})
         if path.startswith(f"/apis/{KUEUE}/"):
@@ -171,12 +171,12 @@ class PlayedCluster(Cluster):
         return self.server.answer(method, path, query, body)
 
     def post(self, event: Any) -> None:
-        """Somebody posts an Event."""
+        """Create an Event as another user."""
         metadata = {"namespace": NAMESPACE, "name": f"event-{len(self.events)}"}
         self.server.create("events", {"metadata": metadata, **event})
 
     def list_into(self, store: Store) -> None:
-        """What a fresh list brings."""
+        """Put the objects of a fresh list into the store."""
         since = store.tick
         jobs = [seen for job in self.jobs.values() if (seen := observe_job(job))]
         results = [seen for result in self.results.values() if (seen := observe_result(result))]
@@ -185,7 +185,7 @@ class PlayedCluster(Cluster):
         store.replace("BenchmarkResult", None, results, since)
 
     def set_policy(self, **policy: Any) -> None:
-        """A user changes the run."""
+        """Change the policy of the run as a user."""
 
         def change(run: Any) -> None:
             run["spec"]["runPolicy"] = run["spec"].get("runPolicy", {}) | policy
@@ -195,14 +195,14 @@ class PlayedCluster(Cluster):
             self.server.change(self._run, self.run["metadata"]["uid"], change)
 
     def start_pods(self) -> None:
-        """Every Job that may run and has no pod but one that had to go gets one, and its container starts."""
+        """Create and start a pod for every admitted Job without one, or whose pod was taken back."""
         for name, job in list(self.jobs.items()):
             pod = self.pods.get(name)
             if not job["spec"]["suspend"] and not is_over(job) and (pod is None or _had_to_go(pod)):
                 self.pods[name] = self._pod(name, job)
 
     def hold(self, name: str) -> None:
-        """The queue of that Job takes it back: its pod has to go, with whatever it measured."""
+        """Suspend that Job as its queue: its pod is deleted with its measurements."""
         job, pod = self.jobs[name], self.pods.get(name)
         if is_over(job):
             return
@@ -213,14 +213,14 @@ class PlayedCluster(Cluster):
             pod["metadata"] |= {"deletionTimestamp": timestamp(self.now), "finalizers": []}
 
     def admit(self, name: str) -> None:
-        """The queue of that Job lets it run."""
+        """Resume that Job as its queue."""
         job = self.jobs[name]
         if job["spec"]["suspend"]:
             job["spec"]["suspend"] = False
             job["status"] = {"conditions": [self._suspension("False")], "startTime": timestamp(self.now)}
 
     def end(self, name: str, how: str) -> None:
-        """The pod of that Job ends, one of `ENDINGS`, and the Job with it."""
+        """End the pod of that Job in one of `ENDINGS`, and the Job with it."""
         pod, job = self.pods.get(name), self.jobs.get(name)
         if pod is None or pod["status"]["phase"] != "Running":
             return
@@ -248,7 +248,7 @@ class PlayedCluster(Cluster):
             job["status"]["conditions"] = [{"type": "Complete", "status": "True"}]
 
     def delete(self, name: str) -> None:
-        """The Job goes, and its pods with it."""
+        """Delete the Job with its pods."""
         del self.jobs[name]
 
     def _changed(self, kind: str, version: Version, _: Version | None) -> None:
@@ -272,11 +272,11 @@ class PlayedCluster(Cluster):
             del self.pods[job.id.name]
 
     def advance(self, duration: timedelta) -> None:
-        """Time passes."""
+        """Let time pass."""
         self._time.run_for(duration.total_seconds())
 
     def clock(self) -> datetime:
-        """The time."""
+        """Return the time."""
         return self.now
 
     def _pod(self, name: str, job: Any) -> Any:
@@ -323,7 +323,7 @@ def _name(manifest: Any) -> str:
 
 
 def is_over(job: Any) -> bool:
-    """Whether the Job is Complete or Failed."""
+    """Return whether the Job is Complete or Failed."""
     return any(each["type"] in {"Complete", "Failed"} for each in job["status"].get("conditions") or ())
 
 
@@ -332,7 +332,7 @@ def _had_to_go(pod: Any) -> bool:
 
 
 def ending(case: Case, how: str) -> tuple[int, str, str, str]:
-    """Exit code, reason, termination message and log."""
+    """Return exit code, reason, termination message and log."""
     failure = Failure(reason="Raised", message="oh", round=1) if how == "variant-failed" else None
     result = make_result(case, failure=failure)
     partial = make_result(case, complete=False)

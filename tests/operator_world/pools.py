@@ -1,4 +1,4 @@
-"""Nodes as the pools of clouds and drivers have them, for the real scheduler: nobody is there to run a pod.
+"""Nodes like those of the pools of clouds and drivers, for the real scheduler, without kubelets.
 
 Labels, taints and resources are those that `accelbench/api/presets.yaml` names the sources of.
 """
@@ -22,7 +22,7 @@ GKE = "cloud.google.com"
 
 @dataclass(frozen=True)
 class PoolNode:
-    """A node of a pool."""
+    """Describe a node of a pool."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
@@ -95,10 +95,10 @@ POOLS: Mapping[str, PoolNode] = {
 
 
 class PoolNodes:
-    """These nodes, ready for pods. Use as a context manager; `beat` is their heartbeat, due every half minute."""
+    """Create these nodes, ready for pods. Use as a context manager; `beat` renews their heartbeat for 30 s."""
 
     def __init__(self, cluster: Cluster, nodes: Mapping[str, PoolNode], *, tainted: bool = True) -> None:
-        """`tainted`: nobody lands here who does not bear our taint."""
+        """Create the nodes; `tainted` keeps off pods without a toleration of our taint."""
         self._taints = (OURS,) if tainted else ()
         self._nodes = nodes
         self._core = client.CoreV1Api(cluster.client())
@@ -144,7 +144,7 @@ class PoolNodes:
         return not any(taint.key.startswith("node.kubernetes.io/") for taint in taints)
 
     def _publish(self, name: str, driver: str) -> None:
-        """As a driver's part on the node does."""
+        """Publish a ResourceSlice like a driver on the node."""
         body: dict[str, Any] = {
             "apiVersion": "resource.k8s.io/v1",
             "kind": "ResourceSlice",
@@ -160,7 +160,7 @@ class PoolNodes:
 
 
 def define_device_classes(cluster: Cluster, names: Iterable[str] = ("gpu", "mig")) -> None:
-    """As the chart of NVIDIA's driver does: a kind of its devices each."""
+    """Define a DeviceClass for each kind of device, like the chart of NVIDIA's driver."""
     for name in names:
         expression = f'device.driver == "gpu.nvidia.com" && device.attributes["gpu.nvidia.com"].type == "{name}"'
         body = {

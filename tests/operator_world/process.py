@@ -66,7 +66,7 @@ class OperatorProcess:
         NEEDED[self._process] = self.log
 
     def _surroundings(self) -> dict[str, str]:
-        """The environment of the process."""
+        """Return the environment of the process."""
         return {
             "PATH": os.environ["PATH"],
             **{name: value for name, value in os.environ.items() if name.startswith("COV")},
@@ -106,7 +106,7 @@ class OperatorProcess:
 
     @property
     def leads(self) -> bool:
-        """As its metrics say; False where nobody answers."""
+        """Return whether it leads according to its metrics; False without an answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5) as response:
                 return b"accelbench_operator_leading 1.0" in response.read()
@@ -115,7 +115,7 @@ class OperatorProcess:
 
     @property
     def is_ready(self) -> bool:
-        """As its probe says; False where nobody answers."""
+        """Return whether its probe reports it as ready; False without an answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}/readyz", timeout=5):
                 return True
@@ -123,7 +123,7 @@ class OperatorProcess:
             return False
 
     def terminate(self) -> int:
-        """Ask it to end, as a kubelet does; returns the exit code."""
+        """Terminate it as a kubelet does; return the exit code."""
         if self._process is None:
             return 0
         NEEDED.pop(self._process, None)
@@ -170,7 +170,7 @@ def _config_in(kubeconfig: Path, kubectl: Path) -> str:
 
 
 def _wrong_by(clock: str) -> dict[str, str]:
-    """The environment of a process whose clock is wrong."""
+    """Return the environment of a process whose clock is wrong."""
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if library is None:
         raise ToolMissingError("a clock that is wrong needs libfaketime (Debian: libfaketime)")

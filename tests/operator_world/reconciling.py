@@ -1,4 +1,4 @@
-"""A reconciler of one run on a cluster that is played in this process."""
+"""A reconciler of one run on a cluster simulated in this process."""
 
 from typing import Any
 

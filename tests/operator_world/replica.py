@@ -1,4 +1,4 @@
-"""One replica of the operator: its process begins, is killed, is told to end, or stands still, and begins again.
+"""One replica of the operator, whose process is started, killed, terminated, paused and restarted.
 
 All of `python -m accelbench_operator` but the servers of its metrics and its health; kopf's watch of runs is played.
 """
@@ -68,15 +68,15 @@ class Replica:
 
     @property
     def identity(self) -> str:
-        """Of this life."""
+        """Return the identity of this process."""
         return f"replica-{self._number}-{self._lives}"
 
     def clock(self) -> datetime:
-        """As its machine shows the time."""
+        """Return the time of its machine."""
         return self._time.now() + self.skew
 
     def start(self) -> None:
-        """A process begins."""
+        """Start a process."""
         if self._task is not None or self._time.seconds < self._away_until:
             return
         self._lives += 1
@@ -92,14 +92,14 @@ class Replica:
         self._task.add_done_callback(lambda task: self._time.later(0.0, lambda: self._ended(loop, task)))
 
     def kill(self, away_seconds: float = 2.0) -> None:
-        """SIGKILL: whatever it held in memory is lost, and none of its requests is sent from here on."""
+        """Kill the process: its memory is lost, and it sends no more requests."""
         if self._connection is not None:
             self._connection.is_cut = True
             self._loop.stand_still(0.0)
             self.end(away_seconds)
 
     def end(self, away_seconds: float = 2.0) -> None:
-        """SIGTERM: what is begun is finished, within seconds."""
+        """Terminate the process: work in progress is finished, within seconds."""
         self._away_until = self._time.seconds + away_seconds
         self._time.later(away_seconds, self.start)
         if self._task is not None:

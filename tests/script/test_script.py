@@ -1,4 +1,4 @@
-"""A user's own workload is loaded, or refused with its file, its line and what to do."""
+"""A user's own workload is loaded, or refused with file, line and remedy."""
 
 import bdb
 import inspect

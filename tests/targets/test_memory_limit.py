@@ -1,4 +1,4 @@
-"""What a compiler's end means that the kernel gave no more memory."""
+"""A compiler without memory is distinguished from one that crashed for another reason."""
 
 from pathlib import Path
 

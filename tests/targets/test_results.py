@@ -1,4 +1,4 @@
-"""What was compiled has no time: the result refuses one, and everything that is made from one."""
+"""A compiled case has no time: its result refuses one, and everything derived from one."""
 
 from typing import Any
 

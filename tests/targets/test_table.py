@@ -1,4 +1,4 @@
-"""The table of targets: each can be found, says where its figures are from, and is refused with the nearest name."""
+"""The table of targets: names are found or refused with the nearest one, and figures have a source."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What users read is written down, with ACCELBENCH_SEEN=1: into docs/operations/seen.yaml, of which a page is made."""
+"""Record the messages that users read in docs/operations/seen.yaml, the source of a page, if ACCELBENCH_SEEN=1."""
 
 from __future__ import annotations
 

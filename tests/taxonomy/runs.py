@@ -57,13 +57,13 @@ def prepare(cluster: Cluster) -> None:
 
 
 def said(cluster: Cluster, run: str, kind: str = "Finished") -> dict[str, Any]:
-    """A condition of the run, as it is now."""
+    """Return a present condition of the run."""
     nothing = {"type": kind, "status": "", "reason": "", "message": ""}
     return conditions(cluster.get("bmr", run)).get(kind, nothing)
 
 
 def told(cluster: Cluster, run: str, *words: str) -> dict[str, Any]:
-    """`Finished`, once its message has all these words while the run goes on."""
+    """Return `Finished` when its message has all these words while the run continues."""
     found: dict[str, Any] = {}
 
     def says() -> bool:
@@ -78,7 +78,7 @@ def told(cluster: Cluster, run: str, *words: str) -> dict[str, Any]:
 
 
 def ended(cluster: Cluster, run: str, reason: str | tuple[str, ...], *words: str) -> dict[str, Any]:
-    """`Succeeded`, once the run has finished, which it does with that reason, or one of those, and all these words."""
+    """Return `Succeeded` when the run has finished with one of these reasons and all these words."""
 
     def finished() -> bool:
         return said(cluster, run)["status"] == "True"

@@ -1,4 +1,4 @@
-"""Every row of the taxonomy has a test, and what that test read last stands in the page about troubles."""
+"""Every row of the taxonomy has a test, and the page about troubleshooting has its recorded message."""
 
 from __future__ import annotations
 
