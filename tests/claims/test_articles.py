@@ -18,10 +18,10 @@ def test_every_quoted_article_is_stored_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [(None, "No such file"), ("chosen: [", "articles.yaml"), ("chosen: x", "Field")]
+    ("text", "expected_text"), [(None, "No such file"), ("chosen: [", "articles.yaml"), ("chosen: x", "Field")]
 )
-def test_invalid_articles_are_refused_with_the_place(text: str | None, said: str, tmp_path: Path) -> None:
+def test_invalid_articles_are_refused_with_the_place(text: str | None, expected_text: str, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / articles.ARTICLES).write_text(text)
-    with pytest.raises(InvalidLedgerError, match=said):
+    with pytest.raises(InvalidLedgerError, match=expected_text):
         articles.load(tmp_path)

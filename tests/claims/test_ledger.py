@@ -55,7 +55,7 @@ def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "expected_text"),
     [
         ("1000", "no claim in row 1000; rows are 1 to 70, 77 to 87"),
         ("two", "'two' is neither a row"),
@@ -64,39 +64,39 @@ def test_rows_are_chosen_by_number_and_range_in_the_order_given() -> None:
         ("-3", "'-3' is neither a row"),
     ],
 )
-def test_an_unknown_row_is_refused_with_the_known_ones(rows: str, said: str) -> None:
-    with pytest.raises(UnknownRowError, match=said):
+def test_an_unknown_row_is_refused_with_the_known_ones(rows: str, expected_text: str) -> None:
+    with pytest.raises(UnknownRowError, match=expected_text):
         choose(CLAIMS, rows)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected_text"),
     [
         ("- {row: 1}", "0.article: Field required"),
         ("- [", "ledger.yaml"),
         (None, "No such file"),
     ],
 )
-def test_an_invalid_ledger_is_refused_with_the_place(text: str | None, said: str, tmp_path: Path) -> None:
+def test_an_invalid_ledger_is_refused_with_the_place(text: str | None, expected_text: str, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / LEDGER).write_text(text)
-    with pytest.raises(InvalidLedgerError, match=said):
+    with pytest.raises(InvalidLedgerError, match=expected_text):
         load(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("majority", "said"),
+    ("majority", "expected_text"),
     [
         ("{variant: jax/jit, over: jax/jit, atLeast: '1'}", "variant and over must differ"),
         ("{variant: jax/jit, over: pytorch/eager}", "give atLeast, atMost or both"),
         ("{variant: jax/jit, over: pytorch/eager, least: '1'}", "majorities"),
     ],
 )
-def test_an_invalid_majority_is_refused(majority: str, said: str, tmp_path: Path) -> None:
+def test_an_invalid_majority_is_refused(majority: str, expected_text: str, tmp_path: Path) -> None:
     entry = {"row": 1, "article": "A0", "quote": "w", "asks": "a?", "hardware": ["cpu"], "manifests": ["1.yaml"]}
     entry |= {"majorities": [yaml.safe_load(majority)]}
     (tmp_path / LEDGER).write_text(yaml.safe_dump([entry]))
-    with pytest.raises(InvalidLedgerError, match=said):
+    with pytest.raises(InvalidLedgerError, match=expected_text):
         load(tmp_path)
 
 
@@ -122,7 +122,7 @@ def test_a_row_occurs_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected_text"),
     [
         ({"manifests": []}, "give a manifest that tests it, or toMeasure"),
         ({"kind": "question", "expectations": EXPECTED}, "nothing reads its bounds"),
@@ -134,12 +134,12 @@ def test_a_row_occurs_once(tmp_path: Path) -> None:
     ],
 )
 def test_a_ledger_that_breaks_a_rule_of_honesty_is_refused(
-    changes: dict[str, object], said: str, tmp_path: Path
+    changes: dict[str, object], expected_text: str, tmp_path: Path
 ) -> None:
     entry: dict[str, object] = {"row": 1, "article": "A0", "quote": "w", "asks": "a?", "hardware": ["cpu"]}
     entry |= {"manifests": ["1.yaml"], **changes}
     (tmp_path / LEDGER).write_text(yaml.safe_dump([entry]))
-    with pytest.raises(InvalidLedgerError, match=said):
+    with pytest.raises(InvalidLedgerError, match=expected_text):
         load(tmp_path)
 
 

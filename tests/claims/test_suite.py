@@ -76,7 +76,7 @@ def test_neither_side_has_to_be_the_baseline_and_common_noise_cancels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected_text"),
     [
         ({"complete": False, "stopped": "Interrupted"}, "a case is missing or was interrupted"),
         ({"variants": a_result(jit=4.0, rounds=2).variants, "rounds": 2}, "it has 2 of at least 5 rounds"),
@@ -100,14 +100,14 @@ def test_neither_side_has_to_be_the_baseline_and_common_noise_cancels() -> None:
         ),
     ],
 )
-def test_one_case_that_does_not_count_leaves_the_claim_undecided(changes: dict[str, Any], said: str) -> None:
+def test_one_case_that_does_not_count_leaves_the_claim_undecided(changes: dict[str, Any], expected_text: str) -> None:
     """A suite without its worst case is another suite."""
     sound = a_result(jit=4.0)
     broken = a_result(jit=4.0).model_copy(update=changes)
     for bounds in ({"at_least": "2"}, {"at_most": "2"}):
         found = settled((sound,), (broken,), **bounds)
         assert found.verdict == ("measured-not-decided" if "complete" in changes else "inconclusive")
-        assert said in found.sentences[0]
+        assert expected_text in found.sentences[0]
 
 
 def test_a_suite_of_which_a_part_was_not_run_has_not_been_run() -> None:
@@ -115,7 +115,7 @@ def test_a_suite_of_which_a_part_was_not_run_has_not_been_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("speedups", "outcome", "said"),
+    ("speedups", "outcome", "expected_text"),
     [
         ((2.5, 2.5, 9.0), "met", "2 of 3 ("),
         ((2.5, 2.5, 9.0, 9.0), "not-met", "2 of 4 ("),
@@ -123,13 +123,13 @@ def test_a_suite_of_which_a_part_was_not_run_has_not_been_run() -> None:
     ],
 )
 def test_a_majority_is_more_than_half_each_by_its_whole_interval(
-    speedups: tuple[float, ...], outcome: str, said: str
+    speedups: tuple[float, ...], outcome: str, expected_text: str
 ) -> None:
     results = [a_result(jit=speedup, seed=seed) for seed, speedup in enumerate(speedups)]
     found = suite.evaluate(Majority(variant=JIT, over=EAGER, at_least="2", at_most="3"), results, majority_count=1)
     assert found.outcome == outcome
     assert found.sentence.startswith(f"most speedups of jax/jit over pytorch/eager at least 2 and at most 3: {outcome}")
-    assert said in found.sentence
+    assert expected_text in found.sentence
 
 
 def test_a_majority_without_one_of_its_cases_is_undecided() -> None:

@@ -6,7 +6,7 @@ from accelbench.claims.words import expected_speedup, simplify_sentence, times
 
 
 @pytest.mark.parametrize(
-    ("speedup", "said"),
+    ("speedup", "expected_text"),
     [
         ((1 / 29.117, 1 / 30.1, 1 / 28.0), "29 times as slow (28 to 30)"),
         ((2.238, 2.124, 2.362), "2.2 times as fast (2.1 to 2.4)"),
@@ -19,12 +19,12 @@ from accelbench.claims.words import expected_speedup, simplify_sentence, times
         ((2.0, 2.0, 2.0), "2.0 times as fast (2.0 to 2.0)"),
     ],
 )
-def test_a_ratio_has_two_digits_and_no_percent(speedup: tuple[float, float, float], said: str) -> None:
-    assert times(*speedup) == said
+def test_a_ratio_has_two_digits_and_no_percent(speedup: tuple[float, float, float], expected_text: str) -> None:
+    assert times(*speedup) == expected_text
 
 
 @pytest.mark.parametrize(
-    ("sentence", "said"),
+    ("sentence", "expected_text"),
     [
         ("kernels of a at least 1 and at most 1: met, 1.", "kernels of a exactly 1: yes."),
         ("kernels of a at least 1 and at most 10: not-met, 11.", "kernels of a at least 1 and at most 10: no, 11."),
@@ -34,12 +34,12 @@ def test_a_ratio_has_two_digits_and_no_percent(speedup: tuple[float, float, floa
         ),
     ],
 )
-def test_the_outcome_of_an_expectation_is_an_answer(sentence: str, said: str) -> None:
-    assert simplify_sentence(sentence) == said
+def test_the_outcome_of_an_expectation_is_an_answer(sentence: str, expected_text: str) -> None:
+    assert simplify_sentence(sentence) == expected_text
 
 
 @pytest.mark.parametrize(
-    ("bounds", "said"),
+    ("bounds", "expected_text"),
     [
         ((None, "1"), "a no faster than b"),
         (("1", None), "a no slower than b"),
@@ -47,5 +47,7 @@ def test_the_outcome_of_an_expectation_is_an_answer(sentence: str, said: str) ->
         (("2", "3"), "a at least 2 and at most 3 times as fast as b"),
     ],
 )
-def test_the_expectation_on_a_speedup_is_given_in_words(bounds: tuple[str | None, str | None], said: str) -> None:
-    assert expected_speedup("a", "b", *bounds) == said
+def test_the_expectation_on_a_speedup_is_given_in_words(
+    bounds: tuple[str | None, str | None], expected_text: str
+) -> None:
+    assert expected_speedup("a", "b", *bounds) == expected_text

@@ -193,8 +193,8 @@ class Proxy:
 
 def _refusal(code: int, message: str, headers: dict[str, Any] | None = None) -> web.Response:
     status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message}
-    told = {name: str(value) for name, value in (headers or {}).items()}
-    return web.json_response(status, status=code, headers=told)
+    sent = {name: str(value) for name, value in (headers or {}).items()}
+    return web.json_response(status, status=code, headers=sent)
 
 
 async def _begin(request: web.BaseRequest) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taxonomy.runs import NAMESPACE, ended, manifest, prepare, told
+from taxonomy.runs import NAMESPACE, ended, manifest, prepare, wait_for_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -103,7 +103,7 @@ WAITING = {
 @pytest.fixture(scope="module")
 def waits(places: dict[str, Cluster]) -> dict[str, dict[str, Any]]:
     """By row, what its run says before its time is over, which comes for all of them at once."""
-    return {row: told(places[run], run, *words) for row, (run, *words) in WAITING.items()}
+    return {row: wait_for_words(places[run], run, *words) for row, (run, *words) in WAITING.items()}
 
 
 @pytest.mark.parametrize("row", WAITING)

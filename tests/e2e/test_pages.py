@@ -68,8 +68,8 @@ def test_a_cluster_decides_which_framework_is_faster(bare: Cluster, tmp_path: Pa
     start, tutorial = "docs/start.md", "docs/tutorials/cluster.md"
     Page.read(start).run(directory, environment, *PAGES[start])
     assert_grafana_shows_the_verdicts(bare, tmp_path / "prometheus")
-    said = Page.read(tutorial).run(directory, environment, *PAGES[tutorial])
-    assert any(each in {"True", "False"} for each in said)
+    printed = Page.read(tutorial).run(directory, environment, *PAGES[tutorial])
+    assert any(each in {"True", "False"} for each in printed)
     wait_until(lambda: bare.get("bmr")["items"][1:] == [], what="the tutorial's runs to be gone")
     results = bare.get("bmres")["items"]
     assert {each["result"]["case"]["workload"] for each in results} == {"matmul-chain", "softmax-rows"}

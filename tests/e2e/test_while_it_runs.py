@@ -12,7 +12,7 @@ import pytest
 
 from cluster.wait import wait_until
 from e2e.installation import process_of
-from taxonomy.runs import ended, manifest, prepare, said, told
+from taxonomy.runs import condition, ended, manifest, prepare, wait_for_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,7 +87,7 @@ def at_work(cluster: Cluster, run: str) -> Any:
     try:
         wait_until(running, what=f"{run} to run")
     except Exception as error:
-        raise AssertionError(f"{run} does not run: {said(cluster, run)}") from error
+        raise AssertionError(f"{run} does not run: {condition(cluster, run)}") from error
     [pod] = running()
     return pod
 
@@ -116,7 +116,7 @@ def test_an_evicted_pod_is_tried_again_and_the_run_names_the_cause(
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction"
     cluster.kubectl("create", f"--raw={path}", "--filename=-", input=json.dumps(eviction))
     words = (f"Disrupted: pod {name} on node", "EvictionByEvictionAPI", "PodDisruptionBudget", "attempt 2 starts at")
-    record("evicted", told(cluster, "evicted", *words))
+    record("evicted", wait_for_words(cluster, "evicted", *words))
     cancel(cluster, "evicted")
 
 
@@ -126,7 +126,7 @@ def test_a_preempted_pod_is_tried_again_and_the_run_names_the_cause(
     at_work(cluster, "preempted")
     cluster.apply(*URGENT)
     words = ("Preempted: ", "PreemptionByScheduler", "Give the pods a priorityClassName", "attempt 2 starts at")
-    record("preempted", told(cluster, "preempted", *words))
+    record("preempted", wait_for_words(cluster, "preempted", *words))
     cancel(cluster, "preempted")
 
 
@@ -154,7 +154,9 @@ def test_a_log_that_the_node_lost_is_read_again_and_the_run_reports_it(
     [log] = (cluster.kubeconfig.parent / "var/log/pods" / folder / "runner").glob("*.log")
     log.unlink()
     kill(pod)
-    record("log lost", told(cluster, "log-lost", "the log of its pod cannot be read: ", "Check that its node"))
+    record(
+        "log lost", wait_for_words(cluster, "log-lost", "the log of its pod cannot be read: ", "Check that its node")
+    )
 
 
 def test_a_job_deleted_by_a_user_ends_the_case_with_the_right_way_to_stop_a_run(
@@ -171,7 +173,7 @@ def test_a_pod_deleted_by_a_user_is_tried_again_and_the_run_reports_it(
 ) -> None:
     name = at_work(cluster, "pod-deleted")["metadata"]["name"]
     cluster.kubectl("delete", "pod", name)
-    record("pod deleted by hand", told(cluster, "pod-deleted", "attempt 2 starts at", "deleted"))
+    record("pod deleted by hand", wait_for_words(cluster, "pod-deleted", "attempt 2 starts at", "deleted"))
     cancel(cluster, "pod-deleted")
 
 

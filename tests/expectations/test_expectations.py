@@ -36,12 +36,12 @@ def test_the_ends_of_the_interval_decide_about_a_speedup(bounds: dict[str, str],
 
 
 @pytest.mark.parametrize(
-    ("speedup", "said"),
+    ("speedup", "expected_text"),
     [("1.44", "1.44 (0.500 to 9.00), 30.6 % less time."), ("0.5", "0.500 (0.500 to 9.00), 2.00 times as long.")],
 )
-def test_a_ratio_is_given_as_a_share_of_time_too(speedup: str, said: str) -> None:
+def test_a_ratio_is_given_as_a_share_of_time_too(speedup: str, expected_text: str) -> None:
     _, sentence = outcome_of(a_result(a_comparison(speedup=speedup, lower="0.5", upper="9")), at_least="1")
-    assert sentence.endswith(said)
+    assert sentence.endswith(expected_text)
 
 
 def test_the_sentence_names_what_was_expected() -> None:
@@ -179,7 +179,7 @@ def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "bound", "said"),
+    ("metric", "bound", "expected_text"),
     [
         ("peakMemoryRatio", "0.75", "0.750 (300 B over 400 B)"),
         ("productsPerCall", "100", "100"),
@@ -190,9 +190,9 @@ def test_a_time_that_was_not_measured_is_undecided(metric: str) -> None:
         ("accessedBytes", "8192", "8,192 B"),
     ],
 )
-def test_other_costs_of_a_variant(metric: str, bound: str, said: str) -> None:
+def test_other_costs_of_a_variant(metric: str, bound: str, expected_text: str) -> None:
     outcome, sentence = outcome_of(a_result(), metric, at_least=bound, at_most=bound)
-    assert (outcome, sentence.partition(": met, ")[2]) == ("met", f"{said}.")
+    assert (outcome, sentence.partition(": met, ")[2]) == ("met", f"{expected_text}.")
 
 
 @pytest.mark.parametrize("metric", ["compileRatio", "peakMemoryRatio"])

@@ -108,13 +108,13 @@ def launch_with_facts(facts: dict[str, Any], variant: str = VARIANT) -> LaunchRe
 
 
 def test_differing_versions_of_launches_are_all_listed() -> None:
-    told: list[dict[str, Any]] = [
+    reported: list[dict[str, Any]] = [
         {"versions": {"jax": "0.10.2", "numpy": "2.4"}, "device": {"platform": "cpu", "name": "a processor"}},
         {"versions": {"torch": "2.15", "numpy": "2.3"}},
         {"versions": "nonsense"},
         {},
     ]
-    assert fingerprint.of_launches(a_case(), map(launch_with_facts, told)) == {
+    assert fingerprint.of_launches(a_case(), map(launch_with_facts, reported)) == {
         "device.count": "1",
         "device.name": "a processor",
         "device.platform": "cpu",

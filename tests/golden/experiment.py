@@ -110,11 +110,11 @@ class JudgeHere:
     ) -> Assessment:
         assert limit_seconds > 0
         del last_try  # this judge answers at once
-        told = {key: str(directory) for key, directory in outputs.items()}
+        directories = {key: str(directory) for key, directory in outputs.items()}
         request = JudgeRequest(
             case=case,
             launches=tuple(launches),
-            outputs=told,
+            outputs=directories,
             directory=str(self.directory),
             unseen_seed=UNSEEN_SEED,
         )

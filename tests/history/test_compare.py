@@ -127,9 +127,9 @@ def test_cases_are_matched_by_swept_parameters_and_others_are_listed() -> None:
 
 def test_a_case_that_was_swept_is_the_same_as_one_that_was_not() -> None:
     swept = [run(swept={"size": size}, parameters={"size": size, "length": 100}) for size in (256, 512)]
-    said = run(parameters={"size": 512, "length": 100})
+    explicit = run(parameters={"size": 512, "length": 100})
     by_default = run(parameters={"length": 100}, fingerprint={"parameter.size": "512"})
-    for other in (said, by_default):
+    for other in (explicit, by_default):
         for found in (compared(swept, other), compared(other, swept)):
             assert {each.case for each in found.changes} == {("matmul-chain", (("size", "512"),))}
             assert found.refused == ()

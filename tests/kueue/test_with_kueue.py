@@ -147,10 +147,10 @@ def test_a_misspelt_queue_is_named_with_the_nearest_one_until_the_deadline_ends_
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, queue: str
 ) -> None:
     apply(cluster, queue="benchmark", startDeadlineSeconds=10)
-    said = (f"LocalQueue benchmark does not exist in namespace {cluster.namespace}", f"did you mean {queue}?")
-    wait_for_words(cluster, *said)
+    words = (f"LocalQueue benchmark does not exist in namespace {cluster.namespace}", f"did you mean {queue}?")
+    wait_for_words(cluster, *words)
     wait_for(cluster, operator, "Finished", "StartDeadlineExceeded")
-    wait_for_words(cluster, "did not start within 10 s", *said)
+    wait_for_words(cluster, "did not start within 10 s", *words)
     wait_until(lambda: not cluster.get("jobs,workloads")["items"], what="its Job and Workload to go")
     assert attempt(cluster) == (1, "StartDeadlineExceeded")
 

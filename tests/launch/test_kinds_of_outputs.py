@@ -1,4 +1,4 @@
-"""Test that outputs of every type that holds numbers can be compared, and what is said of all others."""
+"""Test that outputs of every type that holds numbers can be compared, and that others are refused."""
 
 import pytest
 
@@ -126,7 +126,7 @@ SAID_BY_NUMPY = {
 
 
 @pytest.mark.parametrize(
-    ("use", "code", "said"),
+    ("use", "code", "expected_text"),
     [
         pytest.param("jax/jit", JAX, SAID_BY_JAX, marks=pytest.mark.slow),
         pytest.param("pytorch/eager", PYTORCH, SAID_BY_PYTORCH, marks=pytest.mark.slow),
@@ -134,12 +134,12 @@ SAID_BY_NUMPY = {
     ],
 )
 def test_numeric_outputs_are_converted_and_others_are_refused_with_the_remedy(
-    use: str, code: str, said: dict[str, str]
+    use: str, code: str, expected_text: dict[str, str]
 ) -> None:
     numbers, others = inside(use.partition("/")[0], CONVERTED.format(use=use) + code)
     assert numbers.pop("empty") == [0, 3]
     assert numbers.pop("bool") == [1.0]
     assert set(map(tuple, numbers.values())) == {(2.0,)}
-    assert others.keys() == said.keys()
-    for name, sentence in said.items():
+    assert others.keys() == expected_text.keys()
+    for name, sentence in expected_text.items():
         assert others[name].startswith(f"program.py, line 24: step() returned {sentence}")

@@ -180,18 +180,18 @@ def test_a_launch_without_its_device_fails_with_the_reason(use: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("use", "platform", "said"),
+    ("use", "platform", "expected_text"),
     [
         ("numpy/eager", "cuda", "NumPy computes on cpu, and not on cuda"),
         ("pytorch/eager", "tpu", "PyTorch computes on cpu, cuda, and not on tpu"),
     ],
 )
 def test_a_framework_without_the_requested_platform_names_those_that_it_has(
-    use: str, platform: str, said: str, tmp_path: Path
+    use: str, platform: str, expected_text: str, tmp_path: Path
 ) -> None:
     launched = launch(tmp_path, case("matmul-chain", use, SMALL, platform=platform))
     assert launched.failure is not None
-    assert (launched.failure.reason, launched.failure.message) == ("Unsupported", said)
+    assert (launched.failure.reason, launched.failure.message) == ("Unsupported", expected_text)
 
 
 @pytest.mark.parametrize("use", ["jax/jit", "pytorch/eager"])

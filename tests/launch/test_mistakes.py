@@ -109,16 +109,18 @@ def test_a_state_without_names_and_export_is_reported_before_anything_is_compile
 
 
 @pytest.mark.parametrize(
-    ("export", "said"),
+    ("export", "expected_text"),
     [
         ("lambda x, _: x", "returned an array of shape (64,); export has to return a dictionary of named arrays"),
         ('lambda x, _: {"x": {"y": x}}', 'exports "x" as a dict; it has to be an array'),
         ('lambda x, _: {"x": 1.0}', 'exports "x" as a float; it has to be an array'),
     ],
 )
-def test_an_export_of_anything_but_named_arrays_is_reported_with_its_line(tell: Tell, export: str, said: str) -> None:
+def test_an_export_of_anything_but_named_arrays_is_reported_with_its_line(
+    tell: Tell, export: str, expected_text: str
+) -> None:
     _, failure = tell(GOOD.replace(EXPORT, f", export={export}"), "jax/jit")
-    assert failure.message.startswith(f"my_filter.py, line 22: MyFilter.jax.<locals>.<lambda>() {said}")
+    assert failure.message.startswith(f"my_filter.py, line 22: MyFilter.jax.<locals>.<lambda>() {expected_text}")
 
 
 def test_a_library_that_is_not_installed_is_named_with_the_extra_that_has_it(tell: Tell) -> None:

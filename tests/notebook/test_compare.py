@@ -175,7 +175,7 @@ def with_a_lock() -> Callable[[Any], Any]:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected_text"),
     [
         ({"numpy": with_a_lock()}, r"numpy cannot be sent to a process of its own: .*lock.*\n.*accelbench init"),
         (
@@ -186,15 +186,15 @@ def with_a_lock() -> Callable[[Any], Any]:
     ],
     ids=["lock", "large", "no numbers"],
 )
-def test_a_function_that_cannot_be_sent_is_an_error_with_the_remedy(given: dict[str, Any], said: str) -> None:
+def test_a_function_that_cannot_be_sent_is_an_error_with_the_remedy(given: dict[str, Any], expected_text: str) -> None:
     parts = {"numpy": doubled, "arrays": {"x": X}} | given
     with pytest.raises(CannotBeSentError) as refused:
         script_text({"numpy": parts["numpy"]}, parts["arrays"], None)
-    assert re.search(said, str(refused.value), re.DOTALL)
+    assert re.search(expected_text, str(refused.value), re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected_text"),
     [
         ({"torch": doubled}, 'torch=...: unknown framework "torch"; did you mean pytorch?'),
         ({"numpy": doubled, "rounds": 3}, 'rounds=...: write settings={"measurement.rounds.max": ...}'),
@@ -221,9 +221,9 @@ def test_a_function_that_cannot_be_sent_is_an_error_with_the_remedy(given: dict[
     ],
 )
 def test_a_comparison_that_cannot_be_run_is_an_error_before_anything_is_written(
-    given: dict[str, Any], said: str, tmp_path: Path
+    given: dict[str, Any], expected_text: str, tmp_path: Path
 ) -> None:
-    with pytest.raises((ValueError, TypeError), match=re.escape(said)):
+    with pytest.raises((ValueError, TypeError), match=re.escape(expected_text)):
         accelbench.compare(**{"arrays": {"x": X}, "out": tmp_path / "results", **given})
     assert not (tmp_path / "results").exists()
 

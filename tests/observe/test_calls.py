@@ -1,4 +1,4 @@
-"""One pass of calls: what is caught, what is counted, what is said of what they returned."""
+"""One pass of calls: exceptions are caught, compilations counted, and returned values reported."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -114,7 +114,7 @@ def test_an_exception_at_synchronisation_belongs_to_its_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "expected_value"),
     [
         (3, 3),
         (True, True),
@@ -129,8 +129,8 @@ def test_an_exception_at_synchronisation_belongs_to_its_call() -> None:
     ],
     ids=str,
 )
-def test_a_value_is_a_number_a_truth_a_text_or_a_list_of_these(value: Any, said: Scalar) -> None:
-    assert observe([1], lambda _outs: {"own": value}, ["own"])["own"] == said
+def test_a_value_is_a_number_a_truth_a_text_or_a_list_of_these(value: Any, expected_value: Scalar) -> None:
+    assert observe([1], lambda _outs: {"own": value}, ["own"])["own"] == expected_value
 
 
 def test_the_program_is_shown_every_out_in_numpy_and_none_for_a_call_that_raised() -> None:

@@ -39,7 +39,7 @@ print(json.dumps({{"operations": counted.operations, "graphs": counted.graphs}})
 """
 
 
-def said(program: str, cache: Path) -> Any:
+def observations_of(program: str, cache: Path) -> Any:
     """What a process of its own prints last, as JSON; a graph that is in Inductor's cache is not looked at."""
     path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
@@ -53,7 +53,7 @@ def said(program: str, cache: Path) -> Any:
 
 
 def test_the_second_length_is_compiled_for_any(tmp_path: Path) -> None:
-    assert said(LENGTHS, tmp_path)["compilationsByCall"] == "1, 1, 0, 0, 0, 0, 0, 0"
+    assert observations_of(LENGTHS, tmp_path)["compilationsByCall"] == "1, 1, 0, 0, 0, 0, 0, 0"
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_the_second_length_is_compiled_for_any(tmp_path: Path) -> None:
 def test_operations_are_those_of_the_sizes_that_a_graph_is_compiled_with(
     body: str, dynamic: bool, expected: dict[str, Any], tmp_path: Path
 ) -> None:
-    assert said(SIZES.format(body=body, dynamic=dynamic), tmp_path) == expected
+    assert observations_of(SIZES.format(body=body, dynamic=dynamic), tmp_path) == expected

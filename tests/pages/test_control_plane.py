@@ -54,8 +54,8 @@ def test_an_administrator_installs_upgrades_and_removes_the_operator(
     install, upgrade = "docs/operations/install.md", "docs/operations/upgrade.md"
     (directory / "results").mkdir()
     *there, remove = PAGES[install]
-    said = Page.read(install).run(directory, environment, *there)
-    assert any("h100" in each for each in said)
+    printed = Page.read(install).run(directory, environment, *there)
+    assert any("h100" in each for each in printed)
     Page.read(upgrade).run(directory, environment, *PAGES[upgrade])
     Page.read(install).run(directory, environment, remove)
 

@@ -122,8 +122,8 @@ def test_the_chart_is_pulled_from_a_registry_as_it_was_pushed(tmp_path: Path) ->
 def test_a_release_names_an_architecture_that_this_machine_cannot_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
-    monkeypatch.setattr("release.build.say", said.append)
+    messages: list[str] = []
+    monkeypatch.setattr("release.build.say", messages.append)
     foreign = next(name for name in MACHINES if name != NATIVE)
     monkeypatch.setattr("image.build.EMULATORS", tmp_path / "none")
     monkeypatch.setenv("CI", "true")
@@ -132,4 +132,6 @@ def test_a_release_names_an_architecture_that_this_machine_cannot_build(
     monkeypatch.delenv("CI")
     with pytest.raises(BuildError, match="no image of the operator was built"):
         release_image("operator", tmp_path, [foreign])
-    assert said == [f"no operator for {foreign}: nothing here runs programs of {foreign} (Debian: qemu-user-static)"]
+    assert messages == [
+        f"no operator for {foreign}: nothing here runs programs of {foreign} (Debian: qemu-user-static)"
+    ]

@@ -184,7 +184,7 @@ def test_results_of_a_function_have_names(load: Load, returned: str, names: list
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "said"),
+    ("right", "wrong", "expected_text"),
     [
         (
             "def arrays(rng, rows: int = 8)",
@@ -209,11 +209,11 @@ def test_results_of_a_function_have_names(load: Load, returned: str, names: list
     ],
 )
 def test_functions_that_cannot_be_compared_are_refused_with_their_line(
-    load: Load, right: str, wrong: str, said: str
+    load: Load, right: str, wrong: str, expected_text: str
 ) -> None:
     with pytest.raises(catalogue.UnknownWorkloadError) as refused:
         load(GOOD.replace(right, wrong))
-    assert f"distances.py, {said}" in str(refused.value)
+    assert f"distances.py, {expected_text}" in str(refused.value)
 
 
 def test_a_helper_with_a_similar_name_is_a_helper(load: Load) -> None:
@@ -221,7 +221,7 @@ def test_a_helper_with_a_similar_name_is_a_helper(load: Load) -> None:
 
 
 @pytest.mark.parametrize(
-    ("returned", "said"),
+    ("returned", "expected_text"),
     [
         ('{"x": rng.standard_normal(8)}', "jax() is given the arrays x: missing a required argument: 'origin'"),
         ("rng.standard_normal(8)", "arrays() returned an array of shape (8,); it has to return a dictionary of arrays"),
@@ -243,12 +243,14 @@ def test_a_helper_with_a_similar_name_is_a_helper(load: Load) -> None:
         ),
     ],
 )
-def test_arrays_that_no_function_takes_are_reported_with_their_line(load: Load, returned: str, said: str) -> None:
+def test_arrays_that_no_function_takes_are_reported_with_their_line(
+    load: Load, returned: str, expected_text: str
+) -> None:
     text = GOOD.replace('{"x": rng.standard_normal((rows, 2)), "origin": rng.standard_normal(2)}', returned)
     text = f"import numpy\n{text}"
     with pytest.raises(InvalidWorkloadError) as refused:
         drawn(load(text))
-    assert said in str(refused.value)
+    assert expected_text in str(refused.value)
 
 
 def test_a_reference_that_returns_no_numbers_is_refused_with_the_remedy(load: Load) -> None:
@@ -272,7 +274,7 @@ def test_lists_of_numbers_are_arrays(load: Load) -> None:
 
 
 @pytest.mark.parametrize(
-    ("returned", "said"),
+    ("returned", "expected_text"),
     [
         ("None", "returned None; it has to return an array"),
         ("{}", "returned a dict; it has to return an array"),
@@ -280,11 +282,11 @@ def test_lists_of_numbers_are_arrays(load: Load) -> None:
         ('{"a": {"b": x}, "a.b": x}', 'returned two arrays with the path "a.b"'),
     ],
 )
-def test_a_function_that_returns_something_else_is_named(load: Load, returned: str, said: str) -> None:
+def test_a_function_that_returns_something_else_is_named(load: Load, returned: str, expected_text: str) -> None:
     workload = load(GOOD.replace("((x - origin) ** 2).sum(-1).sqrt()", returned))
     arrays = drawn(workload)
     program = workload.pytorch(workload.Parameters(), arrays, Tools())
-    with pytest.raises(InvalidWorkloadError, match=re.escape(f"line 14: pytorch() {said}")):
+    with pytest.raises(InvalidWorkloadError, match=re.escape(f"line 14: pytorch() {expected_text}")):
         program.export(*program.step({}, arrays.batches[0]))
 
 

@@ -82,7 +82,7 @@ def test_a_script_that_changed_its_name_is_loaded_again(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected_text"),
     [
         (GOOD.replace("(self, parameters, rng):", "(self, parameters, rng)"), "doubling.py, line 14: expected ':'"),
         (GOOD.replace("    import torch", "    pass") + "\nimport torch\n", "doubling.py, line 31: imports torch at"),
@@ -126,14 +126,14 @@ def test_a_script_that_changed_its_name_is_loaded_again(write: Write) -> None:
         "size",
     ],
 )
-def test_a_script_without_a_workload_is_refused_with_its_line(write: Write, text: str, said: str) -> None:
+def test_a_script_without_a_workload_is_refused_with_its_line(write: Write, text: str, expected_text: str) -> None:
     with script.use(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
-    assert said in str(refused.value)
+    assert expected_text in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("modes", "said"),
+    ("modes", "expected_text"),
     [
         ('["jit"]', "modes is a list; it has to give each program its modes, such as modes = {"),
         ('{"jaxx": ("jit",)}', 'modes: unknown framework "jaxx"; did you mean jax?'),
@@ -141,15 +141,15 @@ def test_a_script_without_a_workload_is_refused_with_its_line(write: Write, text
         ('{"jax": "jit"}', "modes: jax has a str; it has to be a tuple of modes, such as modes = {"),
     ],
 )
-def test_unknown_modes_are_refused_with_the_nearest_ones(write: Write, modes: str, said: str) -> None:
+def test_unknown_modes_are_refused_with_the_nearest_ones(write: Write, modes: str, expected_text: str) -> None:
     text = GOOD.replace("    def arrays", f"    modes = {modes}\n\n    def arrays")
     with script.use(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
-    assert str(refused.value).startswith(f"doubling.py, line 11: class Doubling: {said}")
+    assert str(refused.value).startswith(f"doubling.py, line 11: class Doubling: {expected_text}")
 
 
 @pytest.mark.parametrize(
-    ("use", "said"),
+    ("use", "expected_text"),
     [
         ("jaxx/mine", '@variant("jaxx/mine"): unknown framework "jaxx"; did you mean jax?'),
         ("jax", '@variant("jax") names no mode; such as @variant("jax/by-hand")'),
@@ -159,17 +159,17 @@ def test_unknown_modes_are_refused_with_the_nearest_ones(write: Write, modes: st
         ),
     ],
 )
-def test_an_invalid_marked_variant_is_refused_with_its_line(write: Write, use: str, said: str) -> None:
+def test_an_invalid_marked_variant_is_refused_with_its_line(write: Write, use: str, expected_text: str) -> None:
     text = GOOD.replace("Workload\n", "Workload, variant\n", 1).replace(
         "    def jax", f'    @variant("{use}")\n    def jax'
     )
     with script.use(write(text)), pytest.raises(catalogue.UnknownWorkloadError) as refused:
         catalogue.find("doubling")
-    assert str(refused.value) == f"doubling.py, line 23: ValueError: {said}"
+    assert str(refused.value) == f"doubling.py, line 23: ValueError: {expected_text}"
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "said"),
+    ("right", "wrong", "expected_text"),
     [
         (
             "cost(self, parameters, float_bytes)",
@@ -202,13 +202,13 @@ def test_an_invalid_marked_variant_is_refused_with_its_line(write: Write, use: s
         ),
     ],
 )
-def test_an_invalid_method_is_refused_with_its_line(write: Write, right: str, wrong: str, said: str) -> None:
+def test_an_invalid_method_is_refused_with_its_line(write: Write, right: str, wrong: str, expected_text: str) -> None:
     with (
         script.use(write(GOOD.replace(right, wrong))),
         pytest.raises(catalogue.UnknownWorkloadError) as refused,
     ):
         catalogue.find("doubling")
-    assert str(refused.value) == f"doubling.py, line {said}"
+    assert str(refused.value) == f"doubling.py, line {expected_text}"
 
 
 def test_invalid_arrays_are_reported_with_the_methods_line(write: Write) -> None:
@@ -223,18 +223,18 @@ def test_invalid_arrays_are_reported_with_the_methods_line(write: Write) -> None
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "expected_text"),
     [
         ("None", "returned None as state; it has to be a dictionary of arrays"),
         ('{"x": [1.0, None]}', 'returned "x" as a list; it has to be an array of numbers'),
     ],
 )
-def test_a_state_without_arrays_is_reported_with_the_methods_line(write: Write, state: str, said: str) -> None:
+def test_a_state_without_arrays_is_reported_with_the_methods_line(write: Write, state: str, expected_text: str) -> None:
     with script.use(write(GOOD.replace('{"x": rng.standard_normal(8)}', state))):
         workload = catalogue.find("doubling")
         with pytest.raises(workload_checks.InvalidWorkloadError) as refused:
             inputs.generate(workload, workload.Parameters(), seed=0)
-    assert str(refused.value) == f"doubling.py, line 14: Doubling.arrays() {said}"
+    assert str(refused.value) == f"doubling.py, line 14: Doubling.arrays() {expected_text}"
 
 
 def test_a_script_does_not_change_how_numpy_treats_errors_elsewhere(write: Write) -> None:

@@ -126,7 +126,7 @@ def every_job(cluster: Cluster) -> dict[str, Manifest]:
 
 def test_every_job_that_the_operator_makes_is_admitted(limited: Policed) -> None:
     jobs = every_job(limited.cluster)
-    assert {name: said for name, each in jobs.items() if (said := limited.refusal(each))} == {}
+    assert {name: refusals for name, each in jobs.items() if (refusals := limited.refusal(each))} == {}
     assert limited.refusal(claim(limited.cluster)) == ""
 
 
@@ -167,8 +167,8 @@ UNRESTRICTED: dict[str, Manifest] = {
 
 
 def test_every_other_job_with_the_operators_token_is_refused_with_the_field(limited: Policed) -> None:
-    said = {where: limited.refusal(job(limited.cluster, **fields)) for where, fields in FORBIDDEN.items()}
-    assert {where: text for where, text in said.items() if where not in text} == {}
+    refusals = {where: limited.refusal(job(limited.cluster, **fields)) for where, fields in FORBIDDEN.items()}
+    assert {where: text for where, text in refusals.items() if where not in text} == {}
     for what, fields in UNRESTRICTED.items():
         context = RESTRICTED | fields if fields else {}
         # With users of its own, so that the API server alone would allow each of these.
@@ -280,8 +280,8 @@ def test_runs_and_their_jobs_are_refused_in_a_namespace_without_the_labels(clust
         run = make_plan().run.model_dump(by_alias=True, mode="json", exclude_unset=True)
         run["metadata"] = {"name": "chain", "namespace": cluster.namespace}
         made = {"run": run, "job": job(cluster), "claim": claim(cluster)}
-        said = {what: limited.refusal(each, with_token=what != "run") for what, each in made.items()}
-        assert said == dict.fromkeys(made, "")
+        refusals = {what: limited.refusal(each, with_token=what != "run") for what, each in made.items()}
+        assert refusals == dict.fromkeys(made, "")
 
         cluster.kubectl("label", "namespace", cluster.namespace, "accelbench.dev/runs-")
         wait_until(lambda: limited.refusal(run, with_token=False), what="the run to be refused")

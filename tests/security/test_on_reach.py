@@ -71,8 +71,10 @@ def test_the_role_of_users_is_for_runs_and_results_alone(engineered: Cluster) ->
 
 def test_fields_that_reach_beyond_the_pod_are_refused_at_creation(engineered: Cluster) -> None:
     # --validate=false is a client of any kind; kubectl's own validation would ask for the cluster's definitions.
-    said = {what: apply(engineered, each, "--validate=false") for what, each in REFUSED_BY_THE_API_SERVER.items()}
-    assert {what: text for what, text in said.items() if "Forbidden: not for a run to set; remove it" not in text} == {}
+    refusals = {what: apply(engineered, each, "--validate=false") for what, each in REFUSED_BY_THE_API_SERVER.items()}
+    assert {
+        what: text for what, text in refusals.items() if "Forbidden: not for a run to set; remove it" not in text
+    } == {}
 
 
 @pytest.mark.parametrize("what", REFUSED_BY_THE_OPERATOR)
@@ -88,8 +90,8 @@ def test_an_operator_with_older_crds_refuses_those_fields_too(what: str) -> None
 
 
 def test_allowed_fields_are_accepted_and_documented(engineered: Cluster) -> None:
-    said = {what: apply(engineered, each, "--validate=false") for what, each in ALLOWED.items()}
-    assert {what: text for what, text in said.items() if text} == {}
+    refusals = {what: apply(engineered, each, "--validate=false") for what, each in ALLOWED.items()}
+    assert {what: text for what, text in refusals.items() if text} == {}
     for what, template in ALLOWED.items():
         assert isinstance(accepted(template), Plan), what
     rows = re.findall(r"^\| (.+?) \|", DOCUMENT.read_text(), re.MULTILINE)

@@ -18,7 +18,7 @@ def paired(baseline: tuple[float, float], variant: tuple[float, float], count: i
     return found
 
 
-def said(found: PaybackEstimate, unit: str = "step") -> str:
+def sentence_of(found: PaybackEstimate, unit: str = "step") -> str:
     return payback_sentence(found, "jax/jit", unit)
 
 
@@ -26,37 +26,40 @@ def test_a_dearer_first_call_pays_back_after_its_cost_over_what_a_step_saves() -
     found = paired((0.0, 0.02), (1.0, 0.01))
     assert (found.answer, found.steps) == ("after", pytest.approx(100))
     assert (found.lower, found.upper) == (pytest.approx(100), pytest.approx(100))
-    assert said(found) == "The first call of jax/jit takes 1 s longer and pays back after 100 steps."
+    assert sentence_of(found) == "The first call of jax/jit takes 1 s longer and pays back after 100 steps."
 
 
 def test_one_step_can_be_enough() -> None:
     found = paired((0.0, 0.2), (0.06, 0.1))
-    assert said(found, "product") == "The first call of jax/jit takes 0.06 s longer and pays back after 1 product."
+    assert (
+        sentence_of(found, "product") == "The first call of jax/jit takes 0.06 s longer and pays back after 1 product."
+    )
 
 
 def test_a_variant_that_is_slower_and_dearer_never_pays_back() -> None:
     found = paired((0.0, 0.01), (14.1, 0.011))
     assert (found.answer, found.steps, found.lower, found.upper) == ("never", None, None, None)
     assert (
-        said(found) == "The first call of jax/jit takes 14.1 s longer and never pays back: later calls are slower too."
+        sentence_of(found)
+        == "The first call of jax/jit takes 14.1 s longer and never pays back: later calls are slower too."
     )
 
 
 def test_a_variant_that_is_faster_and_cheaper_is_ahead_at_once() -> None:
     found = paired((2.0, 0.02), (1.5, 0.01))
     assert (found.answer, found.steps, found.lower) == ("at-once", None, None)
-    assert said(found) == "The first call of jax/jit takes 0.5 s less: it is ahead from the first step."
+    assert sentence_of(found) == "The first call of jax/jit takes 0.5 s less: it is ahead from the first step."
 
 
 def test_a_cheaper_first_call_is_used_up_by_slower_steps() -> None:
     found = paired((2.0, 0.01), (1.0, 0.02))
     assert (found.answer, found.steps) == ("until", pytest.approx(100))
-    assert said(found) == "The first call of jax/jit takes 1 s less: it is ahead until 100 steps."
+    assert sentence_of(found) == "The first call of jax/jit takes 1 s less: it is ahead until 100 steps."
 
 
 def test_compiling_of_the_baseline_is_not_charged_twice() -> None:
     found = paired((10.0, 0.02), (12.0, 0.01))
-    assert said(found) == "The first call of jax/jit takes 2 s longer and pays back after 200 steps."
+    assert sentence_of(found) == "The first call of jax/jit takes 2 s longer and pays back after 200 steps."
 
 
 def test_indistinguishable_steps_leave_the_number_without_an_upper_bound() -> None:
@@ -65,7 +68,7 @@ def test_indistinguishable_steps_leave_the_number_without_an_upper_bound() -> No
     found = estimate_payback(baseline, [LaunchCost(1.0, step) for step in steps], 0.05)
     assert (found.answer, found.upper) == ("after", None)
     assert 1000 < found.lower < 100_000
-    assert said(found).endswith("steps at the earliest, if ever.")
+    assert sentence_of(found).endswith("steps at the earliest, if ever.")
 
 
 @pytest.mark.parametrize("centre", [0.00999, 0.01001], ids=["maybe slower", "maybe faster"])
@@ -77,19 +80,19 @@ def test_the_answer_does_not_claim_slower_later_calls_if_that_is_unknown(centre:
         0.05,
     )
     assert found.answer == ("never" if centre < 0.01 else "after")
-    assert "slower" not in said(found)
-    assert said(found).endswith("at the earliest, if ever.")
+    assert "slower" not in sentence_of(found)
+    assert sentence_of(found).endswith("at the earliest, if ever.")
 
 
 def test_first_calls_of_equal_cost_have_no_sentence() -> None:
-    assert said(paired((0.5, 0.02), (0.5001, 0.01))) == ""
+    assert sentence_of(paired((0.5, 0.02), (0.5001, 0.01))) == ""
 
 
 def test_a_large_number_of_steps_has_only_the_digits_that_are_known() -> None:
     rng = random.Random(1)
     baseline = [LaunchCost(0.0, 0.02 * rng.gauss(1, 0.003)) for _ in range(8)]
     variant = [LaunchCost(rng.gauss(14.1, 0.1), 0.019) for _ in range(8)]
-    sentence = said(estimate_payback(baseline, variant, 0.05))
+    sentence = sentence_of(estimate_payback(baseline, variant, 0.05))
     begins = r"The first call of jax/jit takes 14\.1 s longer and pays back after "
     assert re.fullmatch(begins + r"1\d,\d00 steps \(1\d,\d00 to 1\d,\d00\)\.", sentence)
 

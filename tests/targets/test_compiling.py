@@ -197,7 +197,7 @@ def test_seven_billion_weights_are_divided_over_eight_gpus_without_being_drawn(t
 
 
 @pytest.mark.parametrize(
-    ("choice", "said"),
+    ("choice", "expected_text"),
     [
         ("tensor=3", "h100x8: data 1 x tensor 3 do not divide 8 devices, so fsdp cannot be 0"),
         pytest.param(
@@ -207,13 +207,13 @@ def test_seven_billion_weights_are_divided_over_eight_gpus_without_being_drawn(t
     ],
 )
 def test_a_division_that_devices_do_not_allow_is_refused_with_the_remedy(
-    tmp_path: Path, choice: str, said: str
+    tmp_path: Path, choice: str, expected_text: str
 ) -> None:
     compile_for(tmp_path, str(LM), "--set", choice, "--target", "h100x8", PYTHONPATH=compilers.path())
     failure = found(tmp_path, "h100x8").variants[0].failure
     assert failure is not None
     assert failure.reason == "Unsupported"
-    assert said in failure.message
+    assert expected_text in failure.message
 
 
 def test_a_missing_compiler_for_a_target_is_named(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_arrays_changed_in_place_take_no_additional_memory(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("target", "workload", "use", "said"),
+    ("target", "workload", "use", "expected_text"),
     [
         ("v5e-16", "mlp", "pytorch/eager", "PyTorch computes on cpu and cuda, and not on tpu"),
         ("h100", "mlp", "pytorch/compile", "torch.compile generates kernels only if the device's driver is installed"),
@@ -113,9 +113,9 @@ def test_arrays_changed_in_place_take_no_additional_memory(tmp_path: Path) -> No
     ],
 )
 def test_programs_without_figures_are_refused_with_the_reason(
-    tmp_path: Path, target: str, workload: str, use: str, said: str
+    tmp_path: Path, target: str, workload: str, use: str, expected_text: str
 ) -> None:
-    assert said in refusal(dispatched(tmp_path, target, workload, use))
+    assert expected_text in refusal(dispatched(tmp_path, target, workload, use))
 
 
 def test_a_type_that_pytorch_would_silently_leave_out_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How a target's devices are divided into axes, and what is said where they cannot be."""
+"""A target's devices are divided into axes, or the division is refused with the remedy."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_one_device_divides_nothing_so_that_one_file_is_for_one_and_for_many() -
 
 
 @pytest.mark.parametrize(
-    ("axes", "said"),
+    ("axes", "expected_text"),
     [
         ({"data": 1, "fsdp": 0, "tensor": 3}, "data 1 x tensor 3 do not divide 16 devices, so fsdp cannot be 0"),
         ({"data": 2, "fsdp": 2, "tensor": 2}, "data 2 x fsdp 2 x tensor 2 are 8 devices, not 16: set one of them to 0"),
@@ -32,8 +32,8 @@ def test_one_device_divides_nothing_so_that_one_file_is_for_one_and_for_many() -
     ],
 )
 def test_axes_that_do_not_match_the_targets_devices_are_refused_with_the_remedy(
-    axes: dict[str, int], said: str
+    axes: dict[str, int], expected_text: str
 ) -> None:
     with pytest.raises(UnevenMeshError) as raised:
         divide_mesh(axes, 16)
-    assert said in str(raised.value)
+    assert expected_text in str(raised.value)

@@ -35,11 +35,11 @@ def test_the_name_of_a_target_gives_the_number_of_chips_and_their_topology(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected_text"),
     [("h100x3", "did you mean h100x"), ("v5e-15", "did you mean v5e-1"), ("tenstorrent", "one of: a100, b200, cpu")],
 )
-def test_an_unknown_target_is_refused_with_the_nearest_name(name: str, said: str) -> None:
-    with pytest.raises(targets.UnknownTargetError, match=said):
+def test_an_unknown_target_is_refused_with_the_nearest_name(name: str, expected_text: str) -> None:
+    with pytest.raises(targets.UnknownTargetError, match=expected_text):
         targets.find(name)
 
 
@@ -57,12 +57,12 @@ def test_a_profile_names_a_target_in_place_of_devices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "expected_text"),
     [
         ("{platform: cpu, target: h100x9}", 'profile h100: target: unknown target "h100x9"; did you mean'),
         ("{platform: cuda, resource: nvidia.com/gpu, target: h100}", "compiling needs no device"),
     ],
 )
-def test_a_profile_with_an_impossible_target_is_refused(fields: str, said: str) -> None:
-    with pytest.raises(InvalidProfilesError, match=said):
+def test_a_profile_with_an_impossible_target_is_refused(fields: str, expected_text: str) -> None:
+    with pytest.raises(InvalidProfilesError, match=expected_text):
         parse_profiles(f"h100: {fields}", "x")

@@ -56,18 +56,18 @@ def prepare(cluster: Cluster) -> None:
     cluster.apply(script)
 
 
-def said(cluster: Cluster, run: str, kind: str = "Finished") -> dict[str, Any]:
+def condition(cluster: Cluster, run: str, kind: str = "Finished") -> dict[str, Any]:
     """Return a present condition of the run."""
     nothing = {"type": kind, "status": "", "reason": "", "message": ""}
     return conditions(cluster.get("bmr", run)).get(kind, nothing)
 
 
-def told(cluster: Cluster, run: str, *words: str) -> dict[str, Any]:
+def wait_for_words(cluster: Cluster, run: str, *words: str) -> dict[str, Any]:
     """Return `Finished` when its message has all these words while the run continues."""
     found: dict[str, Any] = {}
 
     def says() -> bool:
-        found.update(said(cluster, run))
+        found.update(condition(cluster, run))
         return all(word in found["message"] for word in words)
 
     try:
@@ -81,14 +81,14 @@ def ended(cluster: Cluster, run: str, reason: str | tuple[str, ...], *words: str
     """Return `Succeeded` when the run has finished with one of these reasons and all these words."""
 
     def finished() -> bool:
-        return said(cluster, run)["status"] == "True"
+        return condition(cluster, run)["status"] == "True"
 
     try:
         wait_until(finished, what=f"{run} to finish")
     except Exception as error:
-        raise AssertionError(f"{run} goes on: {cluster.get('bmr', run).get('status')}") from error
+        raise AssertionError(f"{run} has not finished: {cluster.get('bmr', run).get('status')}") from error
     cluster.kubectl("wait", "--for=condition=Finished", "--timeout=900s", f"bmr/{run}")
-    found = said(cluster, run, "Succeeded")
+    found = condition(cluster, run, "Succeeded")
     reasons = (reason,) if isinstance(reason, str) else reason
     assert (found["status"], found["reason"] in reasons) == ("False", True), found
     for word in words:

@@ -19,7 +19,7 @@ from crash.proxy import Proxy
 from operator_world.builders import make_headline, make_log, make_result
 from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
-from taxonomy.runs import ended, said
+from taxonomy.runs import condition, ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,8 +75,8 @@ def succeed(kubelet: FakeKubelet, pod: Any, ago: timedelta = timedelta()) -> Non
 
 
 def succeeded(cluster: Cluster) -> dict[str, Any]:
-    wait_until(lambda: said(cluster, "chain")["status"] == "True", what="the run to finish")
-    found = said(cluster, "chain", "Succeeded")
+    wait_until(lambda: condition(cluster, "chain")["status"] == "True", what="the run to finish")
+    found = condition(cluster, "chain", "Succeeded")
     assert found["status"] == "True", found
     return found
 
@@ -96,7 +96,7 @@ def test_a_pod_is_lost_if_its_node_is_silent_past_the_deadline_and_the_node_is_n
         operator.start()
         apply(cluster, **ONCE)
         kubelet.start(next_pod(kubelet, cluster))
-        wait_until(lambda: said(cluster, "chain")["reason"] == "Running", what="the run to run")
+        wait_until(lambda: condition(cluster, "chain")["reason"] == "Running", what="the run to run")
         operator.kill()
         # As if the operator came back after more than an hour, in which the node has reported nothing.
         proxy.ahead = lambda: timedelta(minutes=65).total_seconds()
@@ -191,7 +191,7 @@ def test_a_clock_that_is_wrong_by_minutes_ends_no_healthy_case(
     apply(cluster, startDeadlineSeconds=300, activeDeadlineSeconds=300)
     pod = next_pod(kubelet, cluster)
     kubelet.start(pod)
-    wait_until(lambda: said(cluster, "chain")["reason"] == "Running", what="the run to run")
+    wait_until(lambda: condition(cluster, "chain")["reason"] == "Running", what="the run to run")
     succeed(kubelet, pod)
     record(row, succeeded(cluster))
     assert "WARNING accelbench_operator.engine.clock" in operator.log()

@@ -1,4 +1,4 @@
-"""Shapes of inputs that are said without drawing them are those of what is drawn."""
+"""Declared shapes of inputs are those of drawn ones."""
 
 import tracemalloc
 from typing import Any
@@ -13,7 +13,7 @@ SAYS = [name for name in catalogue.names() if catalogue.find(name).has_shapes()]
 MORE: dict[str, dict[str, Any]] = {"transformer-lm": {"embedding": "tied"}}
 
 
-def said(name: str, parameters: dict[str, Any]) -> Arrays:
+def declared(name: str, parameters: dict[str, Any]) -> Arrays:
     workload = catalogue.find(name)
     shapes = workload.shapes(catalogue.parse_parameters(workload, parameters))
     assert shapes is not None
@@ -25,13 +25,13 @@ def said(name: str, parameters: dict[str, Any]) -> Arrays:
 def test_abstract_inputs_have_the_names_shapes_and_types_of_drawn_ones(name: str, which: str) -> None:
     workload, parameters = catalogue.find(name), MORE.get(name, {}) if which == "more" else {}
     drawn = inputs.generate(workload, catalogue.parse_parameters(workload, parameters), seed=0)
-    assert inputs.layout(said(name, parameters)) == inputs.layout(drawn)
+    assert inputs.layout(declared(name, parameters)) == inputs.layout(drawn)
 
 
 def test_seven_billion_weights_take_no_memory() -> None:
     tracemalloc.start()
     try:
-        shapes = said("transformer-lm", {"layers": 32, "width": 4096, "heads": 32, "vocabulary": 32_000})
+        shapes = declared("transformer-lm", {"layers": 32, "width": 4096, "heads": 32, "vocabulary": 32_000})
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -97,14 +97,14 @@ def test_every_weight_is_divided() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected_text"),
     [
         ({"width": 100, "heads": 3}, "width must be a multiple of heads"),
         ({"data": 0}, "only one of data, fsdp and tensor can be 0"),
     ],
 )
-def test_impossible_parameters_are_refused_with_the_remedy(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_impossible_parameters_are_refused_with_the_remedy(given: dict[str, Any], expected_text: str) -> None:
+    with pytest.raises(ValidationError, match=expected_text):
         parsed(**given)
 
 
