@@ -1,4 +1,4 @@
-"""A real Alertmanager on 127.0.0.1, and whoever it tells of alerts."""
+"""A real Alertmanager on 127.0.0.1, and the receiver of its notifications."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Told", "running_alertmanager"]
+__all__ = ["Notifications", "running_alertmanager"]
 
 
-class Told:
-    """What a person on call was told: each notification's alerts, in order."""
+class Notifications:
+    """Hold the alerts of all notifications, in order."""
 
     def __init__(self) -> None:
         self.alerts: list[dict[str, Any]] = []
 
     def of(self, name: str, status: str) -> list[dict[str, Any]]:
-        """The alerts of that name that were `firing`, or `resolved`."""
+        """Return the alerts of that name that were `firing`, or `resolved`."""
         return [each for each in list(self.alerts) if each["labels"]["alertname"] == name and each["status"] == status]
 
 
 @contextlib.contextmanager
-def running_alertmanager(directory: Path) -> Iterator[tuple[str, Told]]:
-    """Alertmanager, which tells of each alert at once and by itself: its address (host:port), and what was told.
+def running_alertmanager(directory: Path) -> Iterator[tuple[str, Notifications]]:
+    """Yield the address (host:port) of an Alertmanager that sends each alert at once and alone, and its notifications.
 
     Raises `ToolMissingError` where it has not been built, `ComponentError` with its log where it ends.
     """
@@ -43,7 +43,7 @@ def running_alertmanager(directory: Path) -> Iterator[tuple[str, Told]]:
     port = free_port()
     directory.mkdir(parents=True, exist_ok=True)
     processes = Processes(directory, die_with_parent=True)
-    with _on_call() as (webhook, told):
+    with _on_call() as (webhook, notifications):
         receiver = {"name": "on-call", "webhook_configs": [{"url": webhook, "send_resolved": True}]}
         route = {"receiver": "on-call", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s"}
         (directory / "alertmanager.json").write_text(json.dumps({"route": route, "receivers": [receiver]}))
@@ -59,7 +59,7 @@ def running_alertmanager(directory: Path) -> Iterator[tuple[str, Told]]:
                 ],
             )
             processes.wait_for("alertmanager", lambda: _is_ready(port), what="Alertmanager to be ready")
-            yield f"127.0.0.1:{port}", told
+            yield f"127.0.0.1:{port}", notifications
         finally:
             end_processes(directory)
             processes.reap()
@@ -74,13 +74,13 @@ def _is_ready(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def _on_call() -> Iterator[tuple[str, Told]]:
-    told = Told()
+def _on_call() -> Iterator[tuple[str, Notifications]]:
+    notifications = Notifications()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            told.alerts += json.loads(body)["alerts"]
+            notifications.alerts += json.loads(body)["alerts"]
             self.send_response(HTTPStatus.OK)
             self.end_headers()
 
@@ -90,7 +90,7 @@ def _on_call() -> Iterator[tuple[str, Told]]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/", told
+        yield f"http://127.0.0.1:{server.server_address[1]}/", notifications
     finally:
         server.shutdown()
         server.server_close()

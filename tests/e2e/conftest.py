@@ -48,9 +48,9 @@ def installed(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -
         node_cluster.offer(OFFERED)
         with (
             install(system, PROFILES),
-            monitored(system, tmp_path_factory.mktemp("monitoring"), REPLICAS) as (server, told),
+            monitored(system, tmp_path_factory.mktemp("monitoring"), REPLICAS) as (server, notifications),
         ):
-            yield Installed(runs, system, server, told)
+            yield Installed(runs, system, server, notifications)
     finally:
         node_cluster.kubectl("delete", "namespace", NAMESPACE, SYSTEM, "--wait=false")
 

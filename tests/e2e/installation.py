@@ -21,7 +21,7 @@ from metrics.prometheus import running_prometheus
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from alerting.alertmanager import Told
+    from alerting.alertmanager import Notifications
     from cluster.cluster import Cluster
     from metrics.prometheus import Prometheus
 
@@ -35,14 +35,14 @@ REPLICAS = 2
 
 @dataclass(frozen=True)
 class Installed:
-    """A cluster that runs two replicas of the operator, the Prometheus that scrapes them, and what that told of."""
+    """Hold a cluster with two replicas of the operator, the Prometheus that scrapes them, and its notifications."""
 
     cluster: Cluster
     """In the namespace of the runs."""
     system: Cluster
     """In that of the operator."""
     prometheus: Prometheus
-    told: Told
+    notifications: Notifications
 
     def apply(self, manifest: str) -> None:
         """`kubectl apply` a manifest's text."""

@@ -1,4 +1,4 @@
-"""What the Prometheus Operator makes of the chart's objects: a real Prometheus, which tells a real Alertmanager."""
+"""Prometheus and Alertmanager, configured from the chart's objects as by the Prometheus Operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from alerting.alertmanager import Told
+    from alerting.alertmanager import Notifications
     from cluster.cluster import Cluster
     from metrics.prometheus import Prometheus
 
@@ -30,13 +30,13 @@ TARGET = {"namespace": "namespace", "service": "service_name", "pod": "pod_name"
 
 
 @contextlib.contextmanager
-def monitored(cluster: Cluster, directory: Path, replicas: int) -> Iterator[tuple[Prometheus, Told]]:
+def monitored(cluster: Cluster, directory: Path, replicas: int) -> Iterator[tuple[Prometheus, Notifications]]:
     """Both, as the ServiceMonitor and the PrometheusRules in the cluster's namespace have them."""
     (monitor,) = cluster.get("servicemonitors")["items"]
     (endpoint,) = monitor["spec"]["endpoints"]
     selected = ",".join(f"{name}={value}" for name, value in monitor["spec"]["selector"]["matchLabels"].items())
     (service,) = cluster.get("services", f"--selector={selected}")["items"]
-    with running_alertmanager(directory / "alertmanager") as (address, told):
+    with running_alertmanager(directory / "alertmanager") as (address, notifications):
         more = {
             "rule_files": _rules(cluster, directory),
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": [address]}]}]},
@@ -49,7 +49,7 @@ def monitored(cluster: Cluster, directory: Path, replicas: int) -> Iterator[tupl
             scraped=_scraped(cluster, monitor["spec"], endpoint),
             more=more,
         ) as server:
-            yield server, told
+            yield server, notifications
 
 
 def _scraped(cluster: Cluster, spec: dict[str, Any], endpoint: dict[str, Any]) -> dict[str, Any]:

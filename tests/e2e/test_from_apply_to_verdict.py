@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = yaml.safe_load((ROOT / "examples" / "01-matmul-chain.yaml").read_text())
 # Where others use the machine, the numbers are noisy, and are shown all the same; and a round may take minutes. With
-# time for one round, the run would end as soon as that round is told, and nobody could see it under way.
+# time for one round, the run would end as soon as that round is reported, and nobody could see it under way.
 EXAMPLE["spec"]["measurement"] |= {"acceptNoise": True, "timeLimitSeconds": HANG_SECONDS}
 UNMET = {
     **EXAMPLE,
@@ -50,8 +50,8 @@ def example(installed: Installed) -> dict[str, Any]:
     """The first example, applied, seen under way, and finished."""
     installed.apply(yaml.safe_dump(EXAMPLE))
     under_way = 'accelbench_live_rounds{run="matmul-chain"} >= 1'
-    told = "the first round to be told while it runs"
-    installed.until(lambda: installed.prometheus.query(under_way), "matmul-chain", what=told)
+    expected = "the first round to be reported while it runs"
+    installed.until(lambda: installed.prometheus.query(under_way), "matmul-chain", what=expected)
     return installed.finished("matmul-chain")
 
 

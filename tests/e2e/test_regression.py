@@ -1,4 +1,4 @@
-"""A program that has become slower is told to whoever is on call: measured on the node, by the chart's own rule.
+"""A slower program, measured on the node, causes a notification by the chart's own rule.
 
 Nothing is made up: both runs are measured. That a history is seconds and not a week is the rules' interval in
 `monitoring`.
@@ -51,15 +51,17 @@ def measure(installed: Installed, run: str, script: str) -> None:
 
 
 def assert_measured(installed: Installed, run: str) -> None:
-    """Beside other load there is a time, and no verdict."""
+    """Assert that the run has a time; under other load it has no verdict."""
     succeeded = conditions(installed.finished(run))["Succeeded"]
     assert succeeded["reason"] in {"Succeeded", "Noisy"}, succeeded
 
 
-def told(installed: Installed, status: str) -> list[dict[str, Any]]:
-    """What was told of the variant."""
+def notified(installed: Installed, status: str) -> list[dict[str, Any]]:
+    """Return the notified alerts about the variant."""
     marks = {"series": SERIES, "variant": VARIANT}.items()
-    return [each for each in installed.told.of("AccelbenchRegression", status) if marks <= each["labels"].items()]
+    return [
+        each for each in installed.notifications.of("AccelbenchRegression", status) if marks <= each["labels"].items()
+    ]
 
 
 def test_a_regression_and_its_end_are_notified_to_the_person_on_call(installed: Installed) -> None:
@@ -68,19 +70,19 @@ def test_a_regression_and_its_end_are_notified_to_the_person_on_call(installed: 
     assert_measured(installed, "monday")
     before = f'count_over_time(accelbench:step_seconds:median7d{{series="{SERIES}", variant="{VARIANT}"}}[1h]) > 10'
     wait_until(lambda: installed.prometheus.query(before), what="a history")
-    assert told(installed, "firing") == []
+    assert notified(installed, "firing") == []
 
     # What another replica exports is the same series.
     measure(installed, "tuesday", SLOW)
     installed.kill_leader()
     assert_measured(installed, "tuesday")
-    wait_until(lambda: told(installed, "firing"), what="the regression to be told")
-    [alert] = told(installed, "firing")
+    wait_until(lambda: notified(installed, "firing"), what="the notification of the regression")
+    [alert] = notified(installed, "firing")
     marks = {"namespace": installed.cluster.namespace, "case": "all", "severity": "warning", "team": "ml"}
     assert marks.items() <= alert["labels"].items()
     assert alert["annotations"]["runbook"].endswith("#accelbenchregression")
 
     # Without that result, the latest of the series is again that of Monday.
     installed.cluster.kubectl("delete", "benchmarkresults", "--selector=accelbench.dev/run=tuesday")
-    wait_until(lambda: told(installed, "resolved"), what="the regression to be over")
-    assert len(told(installed, "firing")) == 1, "a person is told twice of the same"
+    wait_until(lambda: notified(installed, "resolved"), what="the regression to be over")
+    assert len(notified(installed, "firing")) == 1, "a regression is notified twice"

@@ -31,9 +31,9 @@ def record(request: pytest.FixtureRequest) -> Callable[..., None]:
             return
         known = yaml.safe_load(SEEN.read_text()) if SEEN.exists() else {}
         kept = ("type", "status", "reason", "message")
-        told = [{field: ADDRESS.sub("192.0.2.1", condition[field]) for field in kept} for condition in conditions]
+        messages = [{field: ADDRESS.sub("192.0.2.1", condition[field]) for field in kept} for condition in conditions]
         test = request.node.nodeid.partition("[")[0]
-        known[row] = {"test": test, "version": __version__, "conditions": told}
+        known[row] = {"test": test, "version": __version__, "conditions": messages}
         ordered = {each: known[each] for each in ROWS if each in known}
         SEEN.write_text(yaml.safe_dump(ordered, sort_keys=False, width=120, allow_unicode=True))
 

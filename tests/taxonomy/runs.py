@@ -1,4 +1,4 @@
-"""Runs that meet trouble, and what is said of them."""
+"""Runs that fail, and their conditions."""
 
 from __future__ import annotations
 
