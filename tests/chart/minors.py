@@ -73,7 +73,7 @@ def main(requested: list[str]) -> int:
 
 
 def page(found: dict[str, dict[str, str]], day: dt.date) -> str:
-    """What each version took, and the words against what it did not."""
+    """Return which objects each version accepted, and the refusals of the others."""
     lines = [TEXT.format(day=day)]
     for version, refusals in found.items():
         lines.append(f"| {version} | {len(refusals)} | {sum(not refused for refused in refusals.values())} |")
@@ -87,7 +87,7 @@ def page(found: dict[str, dict[str, str]], day: dt.date) -> str:
 
 
 def try_version(directory: Path, server: Path) -> dict[str, str]:
-    """What it says, by the name of what was tried; empty where it takes it."""
+    """Return the refusals by the name of the tested object; empty if it is accepted."""
     programs = directory / "programs"
     programs.mkdir()
     for program in binaries().directory.iterdir():

@@ -48,7 +48,7 @@ def knowing(cluster: Cluster) -> Cluster:
 
 
 def refusal(cluster: Cluster, values: dict[str, Any], *options: str) -> str:
-    """What a real API server says against the rendered objects, strictly; empty where it takes them all."""
+    """Return a real API server's strict refusals of the rendered objects; empty if it accepts them all."""
     # Of the namespaces that the switches name these two are there.
     there = json.dumps(values).replace("team-a", cluster.namespace).replace("team-b", "default")
     values = json.loads(there)
@@ -113,7 +113,7 @@ def test_on_request_users_who_may_edit_a_namespace_may_run_benchmarks_there(clus
 
 
 def notes(cluster: Cluster, **values: Any) -> str:
-    """What helm prints after an installation there with these values."""
+    """Return helm's output after an installation there with these values."""
     place = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}", "--take-ownership")
     done = helm("install", cluster.namespace, *place, CHART, "--dry-run=server", values=values)
     assert done.returncode == 0, done.stderr
@@ -135,7 +135,7 @@ def test_the_run_of_the_notes_can_be_pasted_into_a_shell(installed: Cluster, tmp
     values = {"namespaces": [there], "className": "second"} if namespaced else {}
     [pasted] = re.findall(r"^ *kubectl apply .*?(?=^Metrics:)", notes(installed, **values), re.MULTILINE | re.DOTALL)
     environment = at_cluster(installed, tmp_path / "shell")
-    # Nobody measures here, so a wait would not end: what was asked for is kept instead.
+    # Nothing is measured here, so a wait would not end: the requested objects are kept instead.
     waited = tmp_path / "waited"
     kubectl = tmp_path / "shell" / "kubectl"
     _, _, real = kubectl.read_text().partition("\n")

@@ -1,4 +1,4 @@
-"""What the chart renders."""
+"""The manifests that the chart renders."""
 
 from __future__ import annotations
 

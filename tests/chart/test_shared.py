@@ -102,7 +102,7 @@ def team(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def refusal(team: Cluster, manifest: dict[str, Any], *options: str) -> str:
-    """What the API server says against creating it; empty if it takes it."""
+    """Return the API server's refusal of its creation; empty if it is accepted."""
     command = ("create", "--validate=false", "--filename=-", *options)
     done = team.kubectl(*command, input=json.dumps(manifest), check=False)
     return done.stderr if done.returncode else ""

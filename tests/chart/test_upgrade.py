@@ -1,4 +1,4 @@
-"""What a release's life does to the definitions, and to the runs and results that they hold: nothing, by default.
+"""Upgrade, rollback and removal of a release keep the definitions, runs and results by default.
 
 Each test has a control plane of its own: definitions are the whole cluster's.
 """
@@ -49,7 +49,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def release(cluster: Cluster, *command: str | Path, name: str = RELEASE, **values: Any) -> str:
-    """Run helm on a release; what it said against it, empty where it did as it was told."""
+    """Run helm on a release; return its error, empty if it succeeded."""
     place = (f"--kubeconfig={cluster.kubeconfig}", f"--namespace={cluster.namespace}")
     action, *rest = command
     given = {"values": values} if action in {"install", "upgrade"} else {}
@@ -119,7 +119,7 @@ def older(directory: Path) -> Path:
 
 
 def columns(cluster: Cluster) -> list[str]:
-    """What `kubectl get` shows of runs; without columns of theirs an API server shows their age."""
+    """Return the output of `kubectl get` for runs; an API server without their columns shows their age."""
     version = definitions(cluster)["benchmarkruns.accelbench.dev"]["spec"]["versions"][0]
     return [each["name"] for each in version.get("additionalPrinterColumns", [{"name": "Age"}])]
 
@@ -130,7 +130,7 @@ def test_an_upgrade_from_the_previous_chart_keeps_all_runs_and_results(cluster: 
     before = held(cluster)
     assert len(before) == 2
 
-    # Nobody's definitions are taken without being asked for: Helm says whose they have to be.
+    # Definitions of another release are not adopted unasked: Helm names the required owner.
     refused = release(cluster, "upgrade", CHART)
     assert "invalid ownership metadata" in refused
     assert "benchmark" in refused

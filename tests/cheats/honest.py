@@ -1,4 +1,4 @@
-"""What the programs pretend to compute, done honestly: each of them overrides one framework's program, or both."""
+"""The honest computations behind the cheating programs, each of which overrides one framework's program or both."""
 
 # ruff: noqa: ARG002 - the interface's signatures
 

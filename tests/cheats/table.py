@@ -206,7 +206,7 @@ ROWS: tuple[Row, ...] = (
 
 
 def trial_of(row: Row) -> Asked:
-    """The program with all variants that the table has a row on."""
+    """Return the program with all variants that have a row in the table."""
     alike = (each for each in ROWS if (each.program, each.parameters) == (row.program, row.parameters))
     uses = tuple(each.use for each in alike if not each.skipped)
     return Asked(row.program, uses, row.parameters, row.precision)

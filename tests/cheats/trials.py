@@ -45,7 +45,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 ROUNDS = 5
 LIMIT_SECONDS = 100.0
 PATIENCE_SECONDS = 5.0
-"""For a launch to end once it has said its last word: it may be waiting for work that nobody wants any more."""
+"""Time for a launch to exit after its last message, as it may be waiting for work that is no longer needed."""
 QUIET: Mapping[str, Any] = {
     "throttling": Throttling(periods=0, seconds=0.0),
     "neighbours": Neighbours(busy_seconds=0.0, offered_seconds=1.0),
@@ -55,7 +55,7 @@ QUIET: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """A program, and how it is run."""
+    """Describe a program and how it is run."""
 
     program: str
     uses: tuple[str, ...]
@@ -66,30 +66,30 @@ class Asked:
 
     @property
     def file(self) -> Path:
-        """Where the program stands."""
+        """Return the path of the program."""
         return self.folder / f"{self.program}.py"
 
 
 class Trial(BaseModel):
-    """What came of a program's variants."""
+    """Hold the launches and the assessment of a program's variants."""
 
     launches: dict[str, LaunchRecord]
     """By `use`, of the first round."""
     assessment: Assessment
 
     def checks(self, use: str) -> dict[str, Check]:
-        """The certificate's lines on a variant, by name."""
+        """Return the certificate's checks of a variant, by name."""
         return {check.name: check for check in self.assessment.certificate.checks if check.variant in {None, use}}
 
     def comparison(self, use: str) -> Comparison | None:
-        """The one that the variant takes part in."""
+        """Return the comparison of the variant."""
         found = (each for each in self.assessment.comparisons if use in {each.variant, each.baseline})
         return next(found, None)
 
 
 @contextmanager
 def trials() -> Iterator[Callable[[Asked], Trial]]:
-    """What runs a program, from a process that is the parent of nothing else and has what the judge imports."""
+    """Yield a function that runs a program in a process that has imported what the judge needs."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=import_for_the_judge) as pool:
         yield lambda asked: pool.submit(run, asked).result()
 

@@ -1,4 +1,4 @@
-"""Who wrote the articles, and what is wrong in their code beside the claims."""
+"""The authors of the articles, and mistakes in their code apart from the claims."""
 
 from pathlib import Path
 

@@ -24,7 +24,7 @@ Request = tuple[str, int]
 
 @dataclass(frozen=True)
 class Lived:
-    """How a life went."""
+    """Hold the course of a life."""
 
     requests: tuple[Request, ...]
     """All that the operator made, in order."""
@@ -83,7 +83,7 @@ def live(world: World, life: Life, directory: Path, rules: Sequence[Rule] = ()) 
 
 
 def faults_of(world: World, namespace: str, run: str, life: Life) -> list[str]:
-    """What is wrong with how a run came to its end."""
+    """Return what is wrong with the end of a run."""
     try:
         wait_until(lambda: world.has_ended(namespace, run), what="the end")
     except DeadlineError:
@@ -144,7 +144,7 @@ def _while_runs_end(world: World, namespace: str, runs: Iterable[str]) -> None:
     def ended() -> set[str]:
         return {run for run in left if world.has_ended(namespace, run)}
 
-    with contextlib.suppress(DeadlineError):  # each of those left is told by its own status
+    with contextlib.suppress(DeadlineError):  # the status of each remaining run shows the cause
         while left:
             left -= wait_until(ended, what="a run to end")
 

@@ -8,12 +8,12 @@ from typing import Any, Literal
 from operator_world.builders import run_manifest
 
 Ending = Literal["whole", "lost", "never-starts", "stays"]
-"""What becomes of a pod: it measures, it ends without a result, no node takes it, it runs until it is deleted."""
+"""Ends of a pod: it measures, ends without a result, fits no node, or runs until it is deleted."""
 
 
 @dataclass(frozen=True)
 class Life:
-    """What a run asks for, what happens to it, and how it ends."""
+    """Define a run, the events during it, and its end."""
 
     name: str
     phase: str

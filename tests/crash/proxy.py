@@ -55,7 +55,7 @@ PASSED_ON = ("Authorization", "Accept", "Content-Type", "User-Agent")
 
 @dataclass
 class Rule:
-    """What happens to the n-th request of a kind."""
+    """Define the fault of the n-th request of a kind."""
 
     kind: str
     ordinal: int
@@ -170,7 +170,7 @@ class Proxy:
         )
 
     async def _whole(self, request: web.BaseRequest, body: bytes) -> None:
-        """It is carried out, and nobody is told."""
+        """Carry out the request without an answer."""
         async with self._asked(request, body) as answer:
             if "watch" not in request.query:
                 await answer.read()

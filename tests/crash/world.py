@@ -201,7 +201,7 @@ class World:
             await client.delete_all(f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}")
 
     async def _noted(self, client: Client, namespace: str, run: str) -> None:
-        """Until the operator has told that the Job was there: of one that goes before, nobody knows."""
+        """Wait until the operator has recorded the Job, as one deleted earlier was never known."""
         path = RUNS.replace("/benchmarkruns", f"/namespaces/{namespace}/benchmarkruns")
         async for kind, item in client.follow(path, fieldSelector=f"metadata.name={run}"):
             attempts = (item.get("status") or {}).get("attempts", ())
@@ -242,7 +242,7 @@ SETTLED = ("phase", "cases", "completionTime", "measuredCases", "attempts", "com
 
 
 def settled(run: Manifest) -> Manifest:
-    """What of a finished run's status never changes."""
+    """Return the part of a finished run's status that never changes."""
     status = run.get("status") or {}
     return {name: status.get(name) for name in SETTLED}
 

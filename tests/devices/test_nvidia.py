@@ -1,4 +1,4 @@
-"""What NVML says of a GPU reaches the checks that ask for it; what it cannot say fails nothing, and passes nothing."""
+"""Readings of NVML reach the checks that need them; missing ones neither fail nor pass a check."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who used the processors, by name and number."""
+"""The processes that used the processors, by name and ID."""
 
 import os
 import subprocess

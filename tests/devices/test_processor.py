@@ -1,4 +1,4 @@
-"""What the kernel tells of processors: energy by RAPL, caches; and what it tells when it does not want to."""
+"""Energy by RAPL and caches, read from the kernel, also if they are missing or unreadable."""
 
 import mmap
 from importlib import metadata

@@ -1,4 +1,4 @@
-"""What a GPU and a slice of TPUs would be given to run, compiled in pods of a node that has neither."""
+"""Programs for a GPU and a slice of TPUs, compiled in pods of a node that has neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user asks helm once the chart is in."""
+"""Commands of helm after the installation of the chart."""
 
 from __future__ import annotations
 

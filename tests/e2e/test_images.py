@@ -1,4 +1,4 @@
-"""What the Dockerfile's images hold, and what they do not."""
+"""The contents of the Dockerfile's images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages have readers do in a cluster ends in a verdict, in kubectl and in Grafana: on a real node."""
+"""The commands of the pages end with a verdict in kubectl and in Grafana, on a real node."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def trial() -> Iterator[Try]:
 
 
 def found(trial: Trial, use: str) -> End:
-    """How the variant ended."""
+    """Return how the variant ended."""
     failure = trial.launches[use].failure
     if failure:
         return End(raises=failure.reason)

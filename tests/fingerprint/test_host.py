@@ -1,4 +1,4 @@
-"""What a measurement depends on besides the case, read from files as Linux has them."""
+"""The conditions of a measurement apart from the case, read from files of Linux."""
 
 import inspect
 from pathlib import Path

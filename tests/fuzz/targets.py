@@ -1,4 +1,4 @@
-"""What reads strangers' text, each with what has to hold whatever it is given.
+"""The readers of untrusted text, each with the property that has to hold for every input.
 
 A target takes bytes and returns; whatever it raises is a finding. What a reader declares to refuse is none. Time and
 memory are bounded by whoever runs it.

@@ -1,4 +1,4 @@
-"""What the targets' inputs are read against: one case, and an operator that holds one result of it."""
+"""The context of the targets' inputs: one case, and an operator with one result of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to hold of everything that is written for people, whatever was in it."""
+"""Properties of all texts for people, for every content."""
 
 from __future__ import annotations
 

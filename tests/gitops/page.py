@@ -1,4 +1,4 @@
-"""What docs/operations/gitops.md has its readers commit."""
+"""The files of docs/operations/gitops.md that readers commit."""
 
 from __future__ import annotations
 

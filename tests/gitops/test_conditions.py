@@ -1,4 +1,4 @@
-"""What a run tells tools that wait for it: kstatus, and with it Flux and cli-utils."""
+"""Conditions of a run for tools that wait for it: kstatus, and with it Flux and cli-utils."""
 
 from __future__ import annotations
 

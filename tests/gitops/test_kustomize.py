@@ -48,7 +48,7 @@ RUN = {
 
 
 def build(directory: Path, **changes: Any) -> list[dict[str, Any]]:
-    """What kustomize makes of the page's kustomization."""
+    """Return the output of kustomize for the page's kustomization."""
     [page] = [document for document in documents() if document["apiVersion"].startswith("kustomize.config.k8s.io/")]
     (directory / "kustomization.yaml").write_text(yaml.safe_dump(page | changes))
     (directory / "run.yaml").write_text(yaml.safe_dump(RUN))

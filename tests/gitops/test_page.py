@@ -1,4 +1,4 @@
-"""What the page about GitOps has its readers do works as it stands there."""
+"""The commands and files of the page about GitOps work unchanged."""
 
 from __future__ import annotations
 

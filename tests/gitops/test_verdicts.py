@@ -1,4 +1,4 @@
-"""What GitOps tools make of runs and results, by the tools' own packages."""
+"""The health of runs and results according to the packages of GitOps tools."""
 
 from __future__ import annotations
 

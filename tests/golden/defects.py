@@ -1,4 +1,4 @@
-"""What can be wrong with a measurement, each injected by itself into an experiment that is honest otherwise."""
+"""Defects of a measurement, each injected alone into an otherwise honest experiment."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -1,4 +1,4 @@
-"""What is put into a simulated experiment comes out of it."""
+"""The known times of a simulated experiment are recovered."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is true of a simulated launch, by construction: nothing here comes from the product's code."""
+"""The true times of a simulated launch, without any code of the product."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What comes back from a machine is read with care: half lines, other documents, names that lead elsewhere."""
+"""Files from another machine are read with care: incomplete lines, other documents, unsafe names."""
 
 import json
 import zipfile

@@ -1,4 +1,4 @@
-"""What a visit does next: the first of the list that fits, never more than the time left, nothing twice."""
+"""The next step of a visit: the first task that fits into the time left, and none twice."""
 
 from hypothesis import given
 from hypothesis import strategies as st

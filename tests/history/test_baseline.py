@@ -21,7 +21,7 @@ TIMES = st.lists(st.tuples(seconds, seconds, seconds), min_size=5, max_size=8)
 
 
 def measured(times: dict[str, list[float]], *names: str) -> Result:
-    """What a run finds whose variants are `names`, the first its baseline."""
+    """Return the result of a run whose variants are `names`, the first its baseline."""
     case, launches = a_case(*names, comparisons=2), rounds_of(times)
     assessment = judge(JudgeRequest(case=case, launches=launches, directory="/nowhere"))
     return assemble(case, launches, assessment, TIMING)

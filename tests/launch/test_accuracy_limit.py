@@ -1,4 +1,4 @@
-"""What may keep a program from being as exact as float64: loops on numbers, and numbers rounded to float32."""
+"""Limits of a program's accuracy: loops that branch on numbers, and numbers rounded to float32."""
 
 import pytest
 

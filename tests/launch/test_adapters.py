@@ -1,4 +1,4 @@
-"""What the adapters make of a program, looked at from inside a process of the framework's own."""
+"""The adapters' programs, inspected inside a process of the framework."""
 
 from pathlib import Path
 from typing import Any
@@ -167,7 +167,7 @@ print(json.dumps(torch.cuda.is_initialized()))
 
 
 def test_several_host_devices_of_xla_are_emulated() -> None:
-    said = inside(
+    emulation = inside(
         "jax",
         """
 import os
@@ -176,7 +176,7 @@ adapter, _, _ = prepare("matmul-chain", "jax/jit", {"size": 8, "length": 2})
 print(json.dumps(adapter.accounting.describe_emulation()))
 """,
     )
-    assert said == "XLA makes 4 devices of one host's processor"
+    assert emulation == "XLA makes 4 devices of one host's processor"
 
 
 def test_several_processes_of_one_host_on_gloo_are_emulated(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a launch says of itself, in real processes with the real frameworks."""
+"""The messages of a launch, in real processes with the real frameworks."""
 
 import inspect
 import os

@@ -1,4 +1,4 @@
-"""What a launch finds that its device can do, on machines whose truth is known."""
+"""Limits of a device that a launch measures, on simulated machines with known limits."""
 
 import os
 from collections.abc import Callable

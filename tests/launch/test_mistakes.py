@@ -1,4 +1,4 @@
-"""What the author of a script is launched of a mistake: which line of the file that they edit, and what to write."""
+"""A mistake in a script is reported with the line of the author's file and the remedy."""
 
 from collections.abc import Callable
 from pathlib import Path

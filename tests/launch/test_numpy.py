@@ -1,4 +1,4 @@
-"""What NumPy runs is counted right or not at all: too small a count would accuse an honest program."""
+"""Operations of NumPy are counted correctly or not at all, as too small a count would fail an honest program."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

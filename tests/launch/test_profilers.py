@@ -1,4 +1,4 @@
-"""What a launch under the framework's own profiler reports, with the real profilers."""
+"""Reports of a launch under the framework's real profiler."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a launch announces beside its phases, and what becomes of a probe that raises."""
+"""Messages of a launch apart from its phases, and probes that raise."""
 
 import math
 import os

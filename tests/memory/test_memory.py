@@ -1,4 +1,4 @@
-"""What a case needs at least is found out before it starts, and said where it cannot be had."""
+"""The minimum memory of a case is estimated before it starts, and compared with the available memory."""
 
 import tracemalloc
 from pathlib import Path

@@ -41,7 +41,7 @@ def served_metrics(snapshot: Callable[[], Snapshot], port: int) -> Iterator[None
 
 
 def text_of(shown: Snapshot, accept: str = "") -> str:
-    """What a scrape of that operator says."""
+    """Return a scrape of that operator."""
     return b"".join(Exposition().write(shown, accept).texts()).decode()
 
 

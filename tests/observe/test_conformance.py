@@ -1,4 +1,4 @@
-"""What JAX and PyTorch do, variant by variant: the observations that claims rest on."""
+"""The behaviour of JAX and PyTorch, by variant: the observations behind claims."""
 
 import json
 import os

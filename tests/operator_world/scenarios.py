@@ -1,4 +1,4 @@
-"""What can happen, for hypothesis to draw: runs of all kinds, users, faults, and what becomes of pods."""
+"""Strategies of hypothesis: runs of all kinds, users, faults, and ends of pods."""
 
 from random import Random
 from typing import Any

@@ -1,4 +1,4 @@
-"""What tests do with runs on a real control plane, and what they wait for; `chain` is the run unless one is named."""
+"""Steps and waits of tests with runs on a real control plane; the default run is `chain`."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a reader starts with: a checkout, a Python environment that has no accelbench yet, a cluster."""
+"""The start of a reader: a checkout, a Python environment without accelbench, a cluster."""
 
 from __future__ import annotations
 

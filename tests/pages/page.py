@@ -82,7 +82,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Page:
-    """What a reader is asked to write and to run."""
+    """Hold the files and commands of a page."""
 
     path: str
     steps: tuple[File | Command, ...]

@@ -1,4 +1,4 @@
-"""What the concept pages list is what the code has."""
+"""The lists of the concept pages match the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages have administrators do that takes an API server and no pod works there."""
+"""Commands of the pages for administrators that need an API server but no pod work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages have readers do on a laptop works there, from `pip install` on."""
+"""The commands of the pages for laptops work, from `pip install` on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the rest of a suite takes."""
+"""The estimated duration of the rest of a suite."""
 
 from accelbench.plan.time_left import MeasuredTime, time_left
 

@@ -34,7 +34,7 @@ def running_registry(directory: Path) -> Iterator[str]:
 
 
 def get(address: str, accept: str = "*/*") -> Any:
-    """What a registry on this machine says."""
+    """Return the answer of a registry on this machine."""
     opener = urllib.request.build_opener()
     opener.addheaders = [("Accept", accept)]
     with opener.open(f"http://{address}", timeout=HANG_SECONDS) as answer:

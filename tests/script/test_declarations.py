@@ -1,4 +1,4 @@
-"""What a script declares beside its functions: how a call is measured, what it costs, what it must compute."""
+"""Declarations of a script: how a call is measured, its cost, and its required operations."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -36,7 +36,7 @@ def installed(cluster: Cluster, **values: Any) -> Iterator[str]:
 
 
 def permissions(cluster: Cluster, who: str, namespace: str) -> Permissions:
-    """What the API server says somebody may do in a namespace beyond what any account may."""
+    """Return a user's permissions in a namespace beyond those of every account."""
     return _permissions(cluster, who, namespace) - _permissions(cluster, ANYBODY, namespace)
 
 

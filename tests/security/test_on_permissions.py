@@ -1,4 +1,4 @@
-"""What the operator's account may do under each installation, by the API server's own word."""
+"""The permissions of the operator's account in each installation, according to the API server."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def restricted(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def refusal(cluster: Cluster, template: dict[str, Any]) -> str:
-    """What the API server says against a pod of that template; empty where it takes it."""
+    """Return the API server's refusal of a pod of that template; empty if it is accepted."""
     metadata = template["metadata"] | {"name": "pod"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
     try:

@@ -48,7 +48,7 @@ def engineered(defined: Cluster, cluster: Cluster) -> Iterator[Cluster]:
 
 
 def apply(cluster: Cluster, template: dict[str, Any], *options: str) -> str:
-    """What the API server says to the user's run; empty where it takes it."""
+    """Return the API server's refusal of the user's run; empty if it is accepted."""
     manifest = json.dumps(changed({"spec.podTemplate": template}, GOOD))
     asked = ("create", f"--as={USER}", "--dry-run=server", "--filename=-", *options)
     done = cluster.kubectl(*asked, input=manifest, check=False)

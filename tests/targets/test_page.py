@@ -1,4 +1,4 @@
-"""What the page on targets has its readers do works: with the compilers beside accelbench, and without a device."""
+"""The commands of the page on targets work with the installed compilers and without a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an optimised program is made of, read from HLO as GPUs' and TPUs' compilers write it."""
+"""Kernels and collectives of an optimised program, read from HLO of GPUs' and TPUs' compilers."""
 
 import pytest
 

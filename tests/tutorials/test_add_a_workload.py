@@ -1,4 +1,4 @@
-"""What the tutorial shows is what happens: its files are written and its commands run."""
+"""The files and commands of the tutorial work as shown."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What a device holds of the language model, and what a step computes, counted by hand."""
+"""Arrays of the language model on a device, and operations of a step, counted by hand."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a loop of sines has no variant for, without any framework."""
+"""Refusals of the loop of sines, without any framework."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What mathematics says of the references of derivatives, in NumPy; parity carries it to every variant."""
+"""The references of derivatives in NumPy obey mathematical laws; parity extends them to every variant."""
 
 from collections.abc import Callable
 from typing import Any

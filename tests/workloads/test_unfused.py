@@ -1,4 +1,4 @@
-"""What is compiled without XLA's pass that fuses, on a CPU: a kernel computes one thing."""
+"""Without XLA's fusion pass, a kernel on a CPU computes one operation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What xor does with its losses, without any framework."""
+"""The handling of losses in xor, without any framework."""
 
 from typing import Any
 
