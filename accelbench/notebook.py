@@ -90,12 +90,12 @@ def compare(
             generator; each float array of a dictionary is multiplied by one number between 1.01 and 1.05.
         reference: Function of the arrays in NumPy that returns the right result; by default the baseline's function
             is run in float64 on the CPU.
-        canonical: Function of the outputs in NumPy, by their names, that returns them in the form in which they are
-            compared, for outputs that are right in several ways; it may take arrays too. By default they are compared
-            as they are.
+        canonical: Function that brings outputs to one form if several forms are right. Its parameters have the names
+            of outputs, and may have those of arrays too; it returns the outputs to compare. By default outputs are
+            compared as they are.
         measure: How a call is measured, such as `{"protocol": "latency", "unit": "token", "units": 512}`; the fields of
-            `accelbench.workload.Measure`, and the units of work in a call. This and the next two may be functions of
-            the parameters of `arrays`.
+            `accelbench.workload.Measure`, and the units of work in a call. `measure`, `cost` and `operations` may
+            also be functions of the parameters of `arrays`.
         cost: The floating-point operations and bytes of a call, such as `{"flops": 2e9, "bytes": 1e6}`.
         operations: The matrix products and convolutions that a call needs at least, such as `{"products": 2}`.
         variants: Functions and modes to compare, such as `jax/jit`, the baseline first; by default each function in
@@ -285,7 +285,7 @@ def _check_arguments(
             raise TypeError(f"{name}=... takes a function, not a {type(function).__name__}")
         _refuse_compiled(name, function)
         has_setup = not setups.isdisjoint(setup_names(name))
-        # A setup need not take every array, and its program takes what the setup returns as well.
+        # A setup need not take every array, and a function with a setup also takes what the setup returns.
         takes_exactly_the_arrays = name not in setups and not has_setup
         if isinstance(arrays, Mapping) and takes_exactly_the_arrays:
             _require_callable_with(name, function, arrays)

@@ -273,7 +273,10 @@ def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -
 
 
 def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> Schema:
-    """Convert the schema of `X | None` to that of `X`, and the schema of `int | str` to int-or-string."""
+    """Convert the schema of `X | None` to that of `X`, and the schema of `int | str` to int-or-string.
+
+    Raises NotStructuralError for any other union.
+    """
     choices = [_inline_reference(choice, definitions) for choice in node["anyOf"]]
     choices = [choice for choice in choices if choice.get("type") != "null"]
     other_keywords = {key: value for key, value in node.items() if key != "anyOf"}

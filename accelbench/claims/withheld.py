@@ -44,8 +44,8 @@ def reasons(claim: Claim, cases: Cases, controls: Sequence[Result]) -> tuple[str
         found.append(f"The sides are not as their communities run them; missing: {claim.sides_lack}.")
     compared = list(compare_with_controls(claim, cases, controls))
     explained = [control.sentence for control in compared if control.explains]
-    # One explained ratio is enough to withhold the verdict of a claim, because it needs each of its conditions. A
-    # question of our own is answered by the other ratios, if there are any.
+    # A decidable claim has to meet all its conditions, so one explained ratio withholds its verdict. The answer to a
+    # question of our own is withheld only if all its ratios are explained.
     all_are_explained = len(explained) == len(compared)
     if claim.is_decidable or all_are_explained:
         found += explained

@@ -78,8 +78,8 @@ def _format_distinctly(*values: float) -> list[str]:
 def simplify_sentence(sentence: str) -> str:
     """Simplify an expectation's sentence for the page.
 
-    `: met` becomes `: yes`, without the value where it equals what was expected; `at least 3 and at most 3` becomes
-    `exactly 3`, and numbers of bytes become MB or GB.
+    `: met` becomes `: yes`, and `at least 3 and at most 3` becomes `exactly 3`. A measured value that equals the
+    expected one is dropped: `exactly 3: yes, 3.` becomes `exactly 3: yes.` Numbers of bytes become MB or GB.
     """
     sentence = sentence.replace(": not-met", ": no").replace(": met", ": yes")
     sentence = _EXACTLY.sub(r"exactly \1", sentence)

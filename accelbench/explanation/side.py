@@ -109,10 +109,10 @@ def _side(variant: VariantResult, seconds_per_unit: float) -> Side:
 
 
 def _idle_share(profile: OperationTimes, seconds: float) -> float | None:
-    """Return the smallest share of a call of `seconds` in which no operation runs; None if it is not known.
+    """Return a lower bound of the share of a call in which no operation runs; None if the profile has no busy share.
 
-    Operations take at least as long under the profiler as without it, so that the share is a lower bound, however much
-    the profiler slows down what is between them.
+    `seconds` is the time of a call without the profiler. Operations take no less time under the profiler, so the call
+    without it was busy for `busy_seconds` at most.
     """
     if profile.busy_share is None:
         return None

@@ -72,7 +72,7 @@ def follow(
     follower = _Follower(client, run, display, print_message, clock)
     follower.start_watch()
     try:
-        # A new `Signals` outside a `with` block receives no signal, so the caller's handlers stay.
+        # Without `signals`, the caller's signal handlers stay: a new `Signals` installs none outside a `with` block.
         with (signals or Signals()).handled_by(follower.raise_in_step):
             while not is_finished(follower.run):
                 wait_seconds = TICK_SECONDS

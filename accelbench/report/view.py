@@ -392,7 +392,7 @@ def remarks(result: Result) -> tuple[str, ...]:
 
 
 def _why_stopped(result: Result, stopped: StopReason) -> str:
-    """Say in a few words why no more rounds were measured; empty if a report need not mention that."""
+    """Return in a few words why no more rounds were measured; empty if a report need not mention the reason."""
     limit = f"{result.case.measurement.time_limit_seconds} s"
     launched_rounds = result.rounds + len(result.quarantined)
     total_seconds = float(result.overhead.get("total", 0))

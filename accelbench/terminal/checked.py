@@ -66,7 +66,7 @@ class CheckedVariant:
     def is_to_blame(self) -> bool:
         """Return True if the variant or one of its checks failed.
 
-        Neither a broken environment nor a failure of `parity` because of a function of the workload counts.
+        A broken environment does not count, nor does a failure of `parity` that a function of the workload caused.
         """
         if self.environment_failed:
             return False

@@ -221,7 +221,7 @@ def _notes_on_architectures(rows: Iterable[ProfileMatches]) -> Iterator[str]:
 def as_json(matches: ClusterMatches) -> dict[str, Any]:
     """Return the matches as an object to print as JSON.
 
-    `fits` is true also for a node that other pods occupy; `free` is true only for a node that can take a case now.
+    In each node's object, `fits` is true also if other pods occupy the node, and `free` only if it can take a case now.
     """
     return {
         "format": FORMAT,

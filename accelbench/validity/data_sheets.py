@@ -29,8 +29,8 @@ def _sheet(
 ) -> DataSheet:
     """Return a data sheet from TFLOP/s by type, the memory's GB/s and the last cache's MiB.
 
-    TFLOP/s are those of the matrix units. For a type that these do not support, they are those of other units; None if
-    no unit supports the type.
+    A type's TFLOP/s are those of the matrix units or, if the matrix units do not support the type, of other units; None
+    if no unit supports it.
     """
     teraflops: dict[Precision, float | None] = {
         "float64": float64,

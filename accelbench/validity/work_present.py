@@ -198,7 +198,8 @@ def _idle_doubt(launch: LaunchRecord) -> str:
         return ""
     seconds = idle.seconds
     if launch.protocol == "arrivals" and launch.blocks:
-        # Without a request, a server waits for the next one. The median leaves out the waits for a processor.
+        # Count only the time of requests, because a server is idle between them. The median request did not wait for
+        # a processor.
         seconds = len(launch.blocks) * statistics.median(block.seconds for block in launch.blocks)
     if idle.busy_seconds >= (1 - MAXIMUM_IDLE_SHARE) * seconds:
         return ""

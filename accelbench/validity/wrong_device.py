@@ -8,7 +8,10 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Fail each variant that ran on a wrong platform; fail all variants (None) if the device models differ."""
+    """Pass each variant that ran on the requested platform, and fail each that did not or whose device is unreadable.
+
+    Also fail all variants (None) if the models of the devices differ.
+    """
     requested = evidence.case.accelerator.platform
     device_names: set[str] = set()
     for variant in evidence.variants:

@@ -59,7 +59,7 @@ class CartpoleRollout(Workload):
         start = rng.uniform(-0.05, 0.05, (parameters.environments, 4))
         actions, starts = rng.choice((-1.0, 1.0), shape), rng.uniform(-0.05, 0.05, (*shape, 4))
         for _ in range(ATTEMPTS):
-            # Draw the actions again of environments that come close to a limit.
+            # For environments that come close to a limit, draw other actions.
             close = _come_close(start, actions, starts)
             if not close.any():
                 break

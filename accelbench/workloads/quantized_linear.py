@@ -209,7 +209,7 @@ def _program(
     """Return a program whose step is (x, layer) -> (x, y); `size` is that of the layer's weights in bytes."""
 
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
-        """Return the error of the last call, and the bytes of the weights."""
+        """Return the error of the last call that raised no exception, if any, and the bytes of the weights."""
         known = [out for out in outs if out is not None]
         right = arrays.state["x"] @ arrays.batches[0]["w"]
         errors = {"relativeError": f"{relative_error(known[-1], right):.2g}"} if known else {}

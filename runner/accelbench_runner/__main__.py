@@ -154,8 +154,9 @@ def _judge_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of `Judge` that say how its process is started.
 
-    The judge runs `command` with the variables `environment`. But without a reference in the workload, it runs the
-    baseline's program, so it needs the baseline's own Python environment, if the baseline has one.
+    The judge runs `command` with the variables `environment`. But if the workload has no reference, the judge runs the
+    baseline's program instead, in the baseline's own Python environment if it has one. If this program cannot run, the
+    arguments also have the reason why there is no reference.
     """
     baseline = examined.case.baseline
     python = None if workload.has_reference() else examined.pythons.get(baseline)

@@ -435,7 +435,10 @@ class Applier:
         self._keep_pods(bodies, attempt, plan, observed)
 
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> LogDocuments | None:
-        """Return the documents in the pod's log, or None if there is no log to read."""
+        """Return the documents in the pod's log, or None if there is no log, or if it was tried for too long.
+
+        Until then, a failed try raises ApiError.
+        """
         if pod.started_at is None:
             return None
         try:

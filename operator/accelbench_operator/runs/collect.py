@@ -63,8 +63,8 @@ def _note_on_other_containers(pod: ObservedPod) -> str:
     if pod.still_running:
         states.append(f"{explain_still_running(pod)} in the pod although the runner has ended")
     return (
-        f"{'; '.join(states)}: what was added to the pod shares the processors that are measured; exempt pods with the "
-        f"label {labels.MANAGED_BY}={labels.MANAGER} from it"
+        f"{'; '.join(states)}: containers that are added to a pod share the processors that are measured; add none to "
+        f"pods with the label {labels.MANAGED_BY}={labels.MANAGER}"
     )
 
 

@@ -281,7 +281,7 @@ def _init_state(body: Manifest) -> str:
     It is also empty while the node prepares that container.
     """
     specified = (body.get("spec") or {}).get("initContainers") or ()
-    # The next container starts once such an init container runs; it need not end.
+    # A sidecar need not end: the next init container starts once the sidecar runs.
     sidecars = {container["name"] for container in specified if container.get("restartPolicy") == "Always"}
     for container in (body.get("status") or {}).get("initContainerStatuses") or ():
         name, state = container["name"], container.get("state") or {}

@@ -127,7 +127,7 @@ def _all_equations(jaxpr: Any) -> Iterator[Any]:
 
 def _limit_of_equation(equation: Any) -> str:
     """Return how one equation may limit a program's accuracy; empty if it does not."""
-    for variable in equation.invars:  # a constant has its value
+    for variable in equation.invars:  # constants too, which have the attribute `val`
         is_number = hasattr(variable, "val") and np.ndim(variable.val) == 0 and "float" in str(variable.aval.dtype)
         if is_number and is_rounded_to_float32(float(np.asarray(variable.val))):
             return NARROW_NUMBERS.format("float32")

@@ -353,7 +353,10 @@ def _transform_of(equation: Any) -> Transform | None:
 
 
 def _branch_of_platform(equation: Any, branches: Sequence[Any]) -> Any:
-    """Return the branch of `lax.platform_dependent` for this platform; None if the data decide which branch runs."""
+    """Return the branch of `lax.platform_dependent` for this platform.
+
+    Returns None if the data decide which branch runs, or if no branch is for this platform.
+    """
     platforms = equation.params.get("branches_platforms")
     if not platforms:  # `lax.cond` or `lax.switch`
         return None

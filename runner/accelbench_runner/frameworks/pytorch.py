@@ -171,7 +171,8 @@ class PyTorch(Adapter):
     def convert_captured(self, program: Program) -> Program:
         """Convert the floats that the program's step captures to the policy's type; return the program to prepare.
 
-        With autograd, the returned program detaches its inputs in each call.
+        With autograd, the returned program detaches its inputs in each call. On a simulated device, where tensors have
+        no numbers, the program is returned unchanged.
         """
         if self._placement.simulation is not None:
             return program

@@ -147,9 +147,10 @@ class TorchAccounting(Accounting):
         return CountedOperations(operations, "the operations dispatched")
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Make another call, and count its floating-point operations as the program is written and as it is optimised.
+        """Count the floating-point operations of a call, as the program is written and as it is optimised.
 
-        Operations that cannot be counted are None.
+        Makes another call, except on a simulated device, which has counted already. Unknown counts are None, and all
+        counts are None if the call raises an exception.
         """
         if self._placement.simulation is not None:
             return self._placement.simulation.total()

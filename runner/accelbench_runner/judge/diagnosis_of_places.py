@@ -176,7 +176,7 @@ def _has_same_numbers(difference: Difference, axis: int | None) -> bool:
 def _probability_of_accident(
     difference: Difference, places: Any, axis: int | None, *, any_order: bool = False
 ) -> float:
-    """Estimate the probability that random numbers in place of the wrong ones would be the right numbers, rearranged.
+    """Estimate the probability that random numbers at the wrong places would pass as the right numbers, rearranged.
 
     `places` is the index of the part of the array that is rearranged. A random number is one of the right numbers of
     its line along `axis`, or any number in their range; if `axis` is None, all numbers are one line. With `any_order`,
@@ -246,8 +246,8 @@ def _select(values: Array, indices: Array, axis: int) -> "Array | None":
 def explain_special_inputs(difference: Difference) -> str:
     """Explain an output that is wrong only where an input has special values; empty if it is not.
 
-    An input has special values if they are few, such as the bounds of a clamp, or if they occur more than once, such as
-    equal maxima.
+    Special values of an input are either few, such as the bounds of a clamp, or occur more than once, such as equal
+    maxima.
     """
     wrong = difference.wrong
     count = int(wrong.sum())

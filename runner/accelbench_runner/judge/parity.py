@@ -86,7 +86,10 @@ def _read_outputs_of(request: JudgeRequest, outputs: NamedArrays, units: int) ->
 def _compare_and_explain(
     request: JudgeRequest, outputs: NamedArrays, reference: Reference, units: int
 ) -> ParityReading:
-    """Bring outputs into the form in which they are compared, compare them, and explain what is wrong."""
+    """Bring outputs into the form in which they are compared, compare them, and explain what is wrong.
+
+    Outputs that have no such form are a mismatch.
+    """
     try:
         compared = reference.to_compared_form(outputs)
     except IncomparableOutputsError as error:
@@ -164,9 +167,9 @@ def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -
 
 
 def _read_formula(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> ParityReading | None:
-    """Return the comparison of the launch's outputs in float64; None if no launch of its variant has such outputs.
+    """Return how the outputs of the variant's program in float64 compare with the reference; None if it never ran so.
 
-    A program runs in float64 in the first rounds only, so the comparison may be that of an earlier launch.
+    The program runs in float64 in the first rounds only. For a later launch, return the comparison of an earlier one.
     """
     reading = compare_in_float64(request, launch, outputs)
     if reading is not None:
@@ -176,7 +179,10 @@ def _read_formula(request: JudgeRequest, launch: LaunchRecord, outputs: Path) ->
 
 
 def compare_in_float64(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> ParityReading | None:
-    """Compare the outputs of a launch's program in float64 with the reference; None if it did not run in float64."""
+    """Compare the outputs of a launch's program in float64 with the reference; None if it did not run in float64.
+
+    If the reference or the outputs cannot be used, return a reading that states why.
+    """
     run = launch.facts.formula
     if isinstance(run, Unreadable) or run.units is None:
         return None

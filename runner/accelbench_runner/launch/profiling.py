@@ -37,7 +37,9 @@ class Recording(NamedTuple):
 
 
 def profile_calls(profiler: Profiler | None, work: Work, directory: Path, clock: Clock) -> ProfiledCalls:
-    """Record calls, leave the trace in `directory`, and return the operations that take most.
+    """Record calls several times, and return the operations of the fastest recording that take most of its time.
+
+    The trace of this recording stays in `directory`.
 
     Raises ProfilerError if there is no profiler, or if its trace shows nothing.
     """

@@ -134,8 +134,8 @@ class Reporter:
         if name in self._skipped_probes:
             return None
         result, problem = None, ""
-        # With `alone`, the supervisor applies its time limit for probes. An activity that also makes calls of the
-        # variant can have a probe's name, but is sent without `alone`.
+        # `alone` makes the supervisor apply its time limit for probes. Some activities that have a probe's name also
+        # call the variant's program; they are sent without `alone`.
         self.send(ActivityStarted(name=name, alone=True))
         with self._time_body() as elapsed:
             try:

@@ -169,7 +169,10 @@ class LateWork:
         return self._clock.seconds() - began + self._seconds_busy()
 
     def _seconds_busy(self) -> float:
-        """Wait until this process's other threads are idle; return the seconds until they were last busy."""
+        """Wait until this process's other threads are idle, and return the seconds until they were last busy.
+
+        Stop waiting after `PATIENCE_SECONDS`.
+        """
         began = last_busy = now = self._clock.seconds()
         cpu_seconds = self._other_threads_seconds()
         while now - last_busy < QUIET_SECONDS and now - began < PATIENCE_SECONDS:
