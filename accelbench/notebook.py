@@ -240,7 +240,7 @@ def _written_script(
 ) -> Iterator[tuple[Path, BenchmarkRun, str]]:
     """Write the functions into a script that exists within the `with` block; return it, its run and its platform.
 
-    The arguments are those of `compare`; `declared` has its `measure`, `cost` and `operations`. Raises its errors.
+    The arguments are those of `compare`, whose errors it raises; `declared` has `measure`, `cost` and `operations`.
     """
     _check_arguments(functions, arrays, reference)
     if canonical is not None and not callable(canonical):

@@ -145,8 +145,8 @@ def _find_equal_without_compiler(program: _Program, others: Sequence[_Program]) 
 def _count_doubt(program: _Program, flops: float | Unreadable, others: Sequence[_Program]) -> str:
     """Describe a doubt if a program runs far fewer or more operations than cost() or another variant; else empty.
 
-    For a doubt, both the written operations and those that run must differ from another variant's, because a compiler
-    may leave less of one program. `flops` is what cost() declares for a unit of work.
+    A difference from another variant counts only if the written operations differ as much as those that run: of equal
+    programs, a compiler may leave less of one. `flops` is what cost() declares for a unit of work.
     """
     if not isinstance(flops, Unreadable) and program.run < MINIMUM_COUNT_SHARE * flops:
         return f"{percent(program.run / flops)} of what cost() says: a better algorithm, or work left out"
