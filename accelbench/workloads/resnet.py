@@ -128,7 +128,8 @@ class Resnet(Workload):
             return None  # compilers turn small products into sums
         wide = sum(conv.taps > 1 for conv in network.convolutions(p))
         products = 3 if min(p.batch, p.classes) >= SMALLEST_PRODUCT else 0
-        return Operations(convolutions=2 * wide, products=products)  # PyTorch computes both gradients in one
+        # Two for each: one forward, and one backward, where PyTorch computes both gradients in one operation.
+        return Operations(convolutions=2 * wide, products=products)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Train with flax nnx and optax."""
