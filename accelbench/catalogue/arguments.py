@@ -139,7 +139,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
 def names_its_arrays(function: Callable[..., Any]) -> bool:
     """Return True if a user wrote the function, so that its parameters have the names of the arrays.
 
-    Builtins and functions of a framework or of NumPy name their parameters otherwise.
+    The parameters of builtins, and of functions of a framework or of NumPy, have other names.
     """
     if isinstance(function, Pickled):
         return function.names_its_arrays

@@ -65,7 +65,10 @@ def _weigh_range(outcome: ExpectationOutcome, result: Result) -> ExpectationOutc
 
 
 def _weigh_comparison(outcome: ExpectationOutcome, result: Result) -> ExpectationOutcome:
-    """Return the outcome; undecided if the interval may be too narrow and the rounds disagree about the bound."""
+    """Return the outcome; undecided if the interval may be too narrow, unless every round confirms the outcome.
+
+    Rounds can confirm only an outcome on the metric `speedup`.
+    """
     expectation = outcome.expectation
     comparison = next((item for item in result.comparisons if item.variant == expectation.variant), None)
     if comparison is None or not may_be_too_narrow(comparison):

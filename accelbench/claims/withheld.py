@@ -55,7 +55,7 @@ def reasons(claim: Claim, cases: Cases, controls: Sequence[Result]) -> tuple[str
 def compare_with_controls(claim: Claim, cases: Cases, controls: Sequence[Result]) -> Iterator[Control]:
     """Yield, for each ratio of times between two frameworks on a processor, whether the control explains it.
 
-    A row without conditions is about all ratios of its results, and a claim about those that its conditions name.
+    A decidable claim is about the ratios that its conditions name, and any other row about all ratios of its results.
     Ratios whose interval contains 1 need no explanation. A claim without a control yields nothing.
     """
     if not claim.control:
@@ -94,7 +94,7 @@ def _interval(comparison: Comparison) -> Interval | None:
 
 
 def _is_asked(claim: Claim, expectations: Sequence[Expectation], comparison: Comparison) -> bool:
-    """Return True if a condition of the claim is about this ratio, or if the row has no conditions."""
+    """Return True if a condition of the claim is about this ratio, or if the row is not decidable."""
     if not claim.is_decidable:
         return True
     pairs = [{majority.variant, majority.over} for majority in claim.majorities]

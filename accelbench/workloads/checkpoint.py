@@ -107,7 +107,7 @@ class Checkpoint(Workload):
         """
         if parameters.asks == "time":
             raise ValueError("this variant makes no checkpoint to time: set asks: resume")
-        # Without `saves_optimizer`, each call but the first starts with new moments, the only effect of this mistake.
+        # The mistake has one effect: each call but the first starts with new moments, as without `saves_optimizer`.
         return _jax_program(parameters, arrays, tools, save_and_load=lambda tree, _path: tree, saves_optimizer=False)
 
     @variant("pytorch/save")
