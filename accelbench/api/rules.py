@@ -168,7 +168,7 @@ _OF_THE_BASELINE_CEL = (
 
 
 def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
-    """Return the metrics in expectations of the baseline that would compare it with itself, as `speedup` would."""
+    """Return the metrics, such as `speedup`, by which expectations would compare the baseline with itself."""
     if not spec["variants"]:  # there is no baseline; the schema refuses this
         return []
     baseline = spec.get("baseline", label(spec["variants"][0]))

@@ -205,7 +205,8 @@ def _notes_on_sources(sources: Collection[str]) -> Iterator[str]:
         names = ", ".join(sorted(sources))
         yield (
             f"several ConfigMaps publish profiles of this class: {names}. An operator uses only the one in its own "
-            "namespace, and whoever may create ConfigMaps can publish another: name it with --operator-namespace"
+            "namespace, and anybody who may create ConfigMaps can publish another: give the operator's namespace with "
+            "--operator-namespace"
         )
 
 

@@ -59,7 +59,7 @@ def query(call: Callable[..., T], *arguments: Any) -> T | None:
 def query_first(calls: Sequence[Callable[..., T]], *arguments: Any) -> T | None:
     """Return the result of the first of these NVML calls that has one; None if no call has a result.
 
-    The calls are names of one function in different versions of NVML.
+    The calls are one function of NVML in several versions, which have different names.
     """
     results = (query(call, *arguments) for call in calls)
     return next((result for result in results if result is not None), None)
