@@ -90,9 +90,9 @@ def compare(
             generator; each float array of a dictionary is multiplied by one number between 1.01 and 1.05.
         reference: Function of the arrays in NumPy that returns the right result; by default the baseline's function
             is run in float64 on the CPU.
-        canonical: Function that brings outputs to one form if several forms are right. Its parameters have the names
-            of outputs, and may have those of arrays too; it returns the outputs to compare. By default outputs are
-            compared as they are.
+        canonical: Function that brings outputs, as NumPy arrays, to one form if several forms are right. Its parameters
+            have the names of outputs, and may have those of arrays too; it returns the outputs to compare. By default
+            outputs are compared as they are.
         measure: How a call is measured, such as `{"protocol": "latency", "unit": "token", "units": 512}`; the fields of
             `accelbench.workload.Measure`, and the units of work in a call. `measure`, `cost` and `operations` may
             also be functions of the parameters of `arrays`.

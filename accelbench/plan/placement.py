@@ -140,8 +140,8 @@ def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
 def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
     """Yield a misfit for each resource of which the node offers too little, or other pods leave too little.
 
-    The second kind of misfit has the cause `occupied`, because the other pods will end. A node that
-    has its maximum of pods is `occupied` too.
+    The second kind of misfit has the cause `occupied`, because the other pods will end. A node that has its maximum of
+    pods is `occupied` too.
     """
     for name, amount in requests.items():
         offered = node.allocatable.get(name, Decimal(0))

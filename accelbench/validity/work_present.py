@@ -145,7 +145,7 @@ def _find_equal_without_compiler(program: _Program, others: Sequence[_Program]) 
 def _count_doubt(program: _Program, flops: float | Unreadable, others: Sequence[_Program]) -> str:
     """Describe a doubt if a program runs far fewer or more operations than cost() or another variant; else empty.
 
-    A difference from another variant counts only if the written operations differ as much as those that run: of equal
+    A difference from another variant counts only if both the written operations and those that run differ: of equal
     programs, a compiler may leave less of one. `flops` is what cost() declares for a unit of work.
     """
     if not isinstance(flops, Unreadable) and program.run < MINIMUM_COUNT_SHARE * flops:
@@ -198,8 +198,8 @@ def _idle_doubt(launch: LaunchRecord) -> str:
         return ""
     seconds = idle.seconds
     if launch.protocol == "arrivals" and launch.blocks:
-        # Count only the time of requests, because a server is idle between them. The median request did not wait for
-        # a processor.
+        # Count only the time of requests, because a server is idle between them. Their median leaves out the few that
+        # waited for a processor.
         seconds = len(launch.blocks) * statistics.median(block.seconds for block in launch.blocks)
     if idle.busy_seconds >= (1 - MAXIMUM_IDLE_SHARE) * seconds:
         return ""

@@ -49,7 +49,7 @@ class MeasuredVariants:
     def excused_checks(self) -> frozenset[str]:
         """Return the names of the checks that fail because of other load on the machine, not because of a variant.
 
-        If disturbed rounds count (`noisy`), they include checks of all rounds together that such load can make fail.
+        If disturbed rounds count (`noisy`), also return the checks of all rounds together that such load can make fail.
         """
         return noise_check_names() if self.noisy else disturbance_check_names()
 

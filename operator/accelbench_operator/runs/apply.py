@@ -435,9 +435,9 @@ class Applier:
         self._keep_pods(bodies, attempt, plan, observed)
 
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> LogDocuments | None:
-        """Return the documents in the pod's log, or None if there is no log, or if it was tried for too long.
+        """Return the documents in the pod's log; None if there is no log, or if reading it has failed for too long.
 
-        Until then, a failed try raises ApiError.
+        Before that, a failure to read it raises ApiError.
         """
         if pod.started_at is None:
             return None
