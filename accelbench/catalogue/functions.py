@@ -185,7 +185,7 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
             )
         batches = _to_batches(draw, drawn)
         for function in functions:
-            choose_arguments(function, batches[0], values)
+            choose_arguments(function, batches[0], values)  # raises an error if the function does not accept the arrays
         return Arrays(state={}, batches=batches)
 
     return arrays

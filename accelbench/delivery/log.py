@@ -352,12 +352,12 @@ class LogReader:
 
     def _read_lines(self, block: bytes) -> None:
         """Read the lines that begin with `MARK`, those of documents and events, in a block of complete lines."""
-        number, counted_bytes = self._lines + 1, 0
+        line_number, counted_to = self._lines + 1, 0
         for match in _MARKED_LINE.finditer(block):
             # Count the lines between the last match and this one.
-            number += block.count(b"\n", counted_bytes, match.start())
-            counted_bytes = match.start()
-            self.add(number, match.group().decode(errors="replace"))
+            line_number += block.count(b"\n", counted_to, match.start())
+            counted_to = match.start()
+            self.add(line_number, match.group().decode(errors="replace"))
 
     def _report_truncated(self, identity: _Identity) -> None:
         """Drop the lines that were gathered of an incomplete document, and report the document as truncated."""

@@ -182,7 +182,8 @@ def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = Fals
     """Return the most severe of the findings. Its reading names the rounds with that severity, unless all have it.
 
     `findings` are pairs of a round's number and a finding, in the order of rounds. If all passed, the newest is
-    returned; else the first of the most severe ones. `disturbance` is True for a check of the machine's load.
+    returned; else the first of the most severe ones. `disturbance` is True for a check of the machine's load, whose
+    reading names the first disturbed round and counts the others.
     """
     severity = max(_severity(finding) for _, finding in findings)
     worst = [(round_number, finding) for round_number, finding in findings if _severity(finding) == severity]

@@ -209,7 +209,7 @@ class _Medians:
 
 
 def _compare_medians(name: str, error: Array, expected: Expected, after: str) -> _Medians:
-    """Compare the median error of the elements of each class of like size with the median's tolerance.
+    """Compare the median error of each class, which has elements of like size, with the tolerance of medians.
 
     `error` is the absolute error of each element of the flattened output. Classes of few elements are left out.
     """

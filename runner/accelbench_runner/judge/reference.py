@@ -190,9 +190,9 @@ def leaves_state_unchanged(state: NamedArrays, expected: Mapping[str, Expected])
 
 
 def counts_units(program: ReferenceProgram, start: Arrays, units: int, expected: Mapping[str, Expected]) -> bool:
-    """Return True if the outputs depend on the number of units of work: half as many do not give `expected`.
+    """Return True if half as many units of work give other outputs than `expected`.
 
-    If they do not depend on it, outputs cannot show that a program did less work than it claims.
+    If the outputs do not depend on the number of units, they cannot show that a program did less work than it claims.
     """
     if units < 2:  # noqa: PLR2004 - one unit has no half
         return True
@@ -330,7 +330,7 @@ state, the fraction for the batches, and the random generator."""
 
 
 def _find_accepted_perturbation(run: Callable[[Arrays], NamedArrays], start: Arrays, step: float) -> Perturbation:
-    """Return the function that perturbs as many inputs as `run` accepts: all floats, only fractions, or none.
+    """Return the function that perturbs as many inputs as `run` accepts: all floats, those with a fraction, or none.
 
     Some programs check their inputs: SciPy's `sosfilt` requires a column of ones. State and batches are both moved by
     `step`, a fraction of their size.

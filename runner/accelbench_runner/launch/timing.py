@@ -52,7 +52,7 @@ class Timing:
         if has_tail(task.measure.protocol):
             block_plan = blocks.LATENCY
             with self._reporter.phase("warm-up"):
-                # Runs of a single call, as in the blocks to come.
+                # With a longest run of 0 s, every run is a single call, as the blocks to come are.
                 seconds_per_call = blocks.warm_up(work, self._clock, longest_run=0.0)
         else:
             seconds_per_call, block_plan = self._plan_steady(work)
@@ -71,15 +71,15 @@ class Timing:
             return calls, None
         with self._reporter.outside_phases("dependence"):
 
-            def block(calls: int, inspect: Inspect) -> object:
-                """Make one block of `calls` calls with the functions that make the timed blocks."""
+            def make_block(block_calls: int, inspect: Inspect) -> object:
+                """Make one block of `block_calls` calls with the functions that make the timed blocks."""
                 if arrivals:  # let all requests arrive at once
-                    return open_loop.serve(work, [0.0] * calls, self._clock, inspect)
-                return measure(blocks.BlockPlan(calls=calls, blocks=1), inspect)
+                    return open_loop.serve(work, [0.0] * block_calls, self._clock, inspect)
+                return measure(blocks.BlockPlan(calls=block_calls, blocks=1), inspect)
 
             unseen_seed = task.request.unseen_seed
             extra_block = dependence.make_extra_block(
-                adapter, program, work, block, calls, seconds_per_call, unseen_seed
+                adapter, program, work, make_block, calls, seconds_per_call, unseen_seed
             )
             return calls, extra_block
 
