@@ -125,9 +125,9 @@ def _dry_run_or_find(client: Client, body: Manifest, new_run: BenchmarkRun) -> M
 def _explain_difference(name: str, fields: Sequence[str], *, was_refused: bool = False) -> str:
     """Explain that a run of this name exists with other values of these fields of its spec."""
     if was_refused:
-        advice = "the operator refused that one, so kubectl apply may correct it; or give this run another name"
+        advice = "the operator refused the existing run, so kubectl apply may correct it; or give this run another name"
     elif set(fields) == {"runPolicy"}:  # the only field of an accepted run that can be changed
-        advice = f"change that in place, kubectl patch bmr {name}, or give this run another name"
+        advice = f"change it in place with kubectl patch bmr {name}, or give this run another name"
     else:
-        advice = f"give this run another name, or use generateName; or delete that one, kubectl delete bmr {name}"
+        advice = f"give this run another name, use generateName, or delete the existing run: kubectl delete bmr {name}"
     return f"benchmarkrun/{name} already exists, with another {' and another '.join(fields)}: {advice}"
