@@ -38,7 +38,7 @@ def weigh(outcome: ExpectationOutcome, result: Result) -> ExpectationOutcome:
     if outcome.outcome == "undecided" or not outcome.is_valid or outcome.expectation.metric is None:
         return outcome
     number = NUMBERS[outcome.expectation.metric]
-    if number.undisturbed:
+    if number.undisturbed:  # other load on the machine does not change it, so every outcome is reliable
         return outcome
     weigh_number = _weigh_comparison if number.compared else _weigh_range
     return weigh_number(outcome, result)

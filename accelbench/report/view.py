@@ -120,7 +120,7 @@ def _unequal_arithmetic(case: Case) -> tuple[str, ...]:
         return ()
     sentence = (
         "Not the same arithmetic: each framework multiplies float32 arrays as it does by default. "
-        f"Outputs are held to {case.arithmetic}, the least exact; the check precision has each framework's settings."
+        f"Outputs are held to {case.arithmetic}, the least exact type. The check precision lists each one's settings."
     )
     return (sentence,)
 

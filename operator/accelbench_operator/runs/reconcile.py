@@ -285,11 +285,13 @@ class Reconciler:
                 elif isinstance(plan, Plan):  # always: without a plan, `decide` returns only deletions
                     await self._applier.apply(action, plan, observed)
                     if isinstance(action, ReadEvents):
+                        # The Events may show that a full quota holds back the Job's pod.
                         await self._make_room(key, action.attempt.job, observed, decision.status)
             except Exception as error:  # noqa: BLE001 - raised below
                 # One case's error must not delay the other cases.
                 first_error = first_error or error
                 if isinstance(action, CreateJob) and isinstance(plan, Plan):
+                    # A full quota may have refused the Job.
                     job = attempt_name(key.name, key.uid, action.case, action.attempt)
                     await self._make_room(key, job, observed, decision.status)
                 if isinstance(action, DeleteJob) and isinstance(error, ForbiddenError):

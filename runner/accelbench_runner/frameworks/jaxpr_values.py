@@ -297,9 +297,9 @@ class _Program:
                 states.append(initial if is_unchanged else _Value([initial], loop=inner_loop))
             rows = [_Value([array], loop=inner_loop, constant=array.constant) for array in arrays]
             self._value_by_key[key] = [*states, *rows]
-        values: list[_Value] = self._value_by_key[key]
-        states = values[:state_count]
-        returned = self._evaluate(body, [*constants, *values], runs * length, transform)
+        states_and_rows: list[_Value] = self._value_by_key[key]
+        states = states_and_rows[:state_count]
+        returned = self._evaluate(body, [*constants, *states_and_rows], runs * length, transform)
         # The body returns the next states first, then its outputs.
         for state, initial, next_state in zip(states, initial_states, returned, strict=False):
             if state is not initial:

@@ -197,6 +197,7 @@ def compare_in_float64(request: JudgeRequest, launch: LaunchRecord, outputs: Pat
     try:
         reading = _compare_and_explain(request, read_outputs(outputs, FORMULA), reference, run.units)
         is_unclear = formula.MAXIMUM_RATIO < reading.worst_ratio <= formula.UNCLEAR_RATIO
+        # An inexact reference is a harmless reason for an unclear error, so find out whether it is inexact.
         limit = _limit_of_reference(case, request.launches, run.units) if is_unclear else None
         return reading.model_copy(update={"reference_limit": limit})
     except Exception as error:  # noqa: BLE001 - a launch may write any file, or none

@@ -71,7 +71,7 @@ def _notes_on_setups(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _notes_on_changes(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant whose calls change objects that the variant's function captures."""
+    """Yield a note for each variant whose calls, in its last launch, changed objects that its function captures."""
     changed = {launch.variant: value_or_none(launch.facts.changed) for launch in launches}
     for variant, names in changed.items():
         if names:
