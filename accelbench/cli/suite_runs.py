@@ -105,7 +105,7 @@ def _measure(
     signals: Signals,
     known_results: Mapping[str, Result],
 ) -> RunOutcome:
-    """Measure the cases of a run that have no result yet, write the run's page, and print problems."""
+    """Measure the cases of a run that have no result yet, write the run's page, and print problems and verdicts."""
     try:
         with display(console(stderr=True)) as live_display:
             outcome = measure_run(

@@ -44,7 +44,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
         return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.")
     # None: the expectation is on an observation of the program, not on a number that accelbench measures.
     number = NUMBERS[expectation.metric] if expectation.metric else None
-    # The speedup and `paysBackSteps` are numbers of a comparison, which names its own failed checks.
+    # The speedup and `paysBackSteps` are numbers of a comparison, which names its own failed checks: read none here.
     if number and number.compared:
         return _evaluate_comparison(expectation, result)
     failed_checks = _checks_against_number(number, variant.name, result)

@@ -121,6 +121,6 @@ def _torch_program(
 
     loss_of = tools.in_mode(mean_squared_error)
     trained = model[frozen_modules:].parameters()
-    # The optimizer clears only the gradients of trained layers; those of frozen layers would grow.
+    # The optimizer clears only the gradients of trained layers. Those of frozen layers would grow, so clear all.
     clear_all = requires_grad
     return network.torch_training(model, trained, loss_of, parameters.learning_rate, arrays, tools, clear_all=clear_all)

@@ -36,7 +36,7 @@ def read_random(request: JudgeRequest, launch: LaunchRecord, outputs: NamedArray
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
         return without_reference(request.case, request.launches, units, error)
     reading = _compare(request.case, as_real(outputs), expected, units)
-    # A run in float64 shows no more about random outputs, so its comparison is marked as not made.
+    # Random outputs in float64 would show nothing more, so they are not compared, and the reading says so.
     in_float64 = mismatch(units, "random outputs show no more in float64").model_copy(update={"compared": False})
     reading = reading.model_copy(update={"formula": in_float64})
     dependence = value_or_none(launch.facts.dependence)

@@ -145,7 +145,7 @@ class Timing:
             return measured_blocks
 
         with self._reporter.outside_phases("synchronisation"):
-            late_work = self._late_work  # the first use creates it, which may compile: not in the timed phase
+            late_work = self._late_work  # created here, because that may compile: outside the timed phase
         seconds_of_last_call = self._time_and_report(measure).seconds[-1]
         with self._reporter.outside_phases("synchronisation"):
             synchronisation = late_work.measure_after((state, out), seconds_of_last_call)
