@@ -31,6 +31,7 @@ from accelbench.workloads.optimizer_step import OptimizerStep
 from accelbench.workloads.photometric_stereo import PhotometricStereo
 from accelbench.workloads.quantized_linear import QuantizedLinear
 from accelbench.workloads.resnet import Resnet
+from accelbench.workloads.text_generation import TextGeneration
 from accelbench.workloads.transformer_lm import TransformerLm
 from accelbench.workloads.variable_length import VariableLength
 from accelbench.workloads.vit import Vit
@@ -384,6 +385,44 @@ class ItsOwnWord(TransformerLm):
     def jit_scanned(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         batch = {**arrays.batches[0], "targets": arrays.batches[0]["tokens"]}
         return super().jit_scanned(parameters, replace(arrays, batches=(batch,)), tools)
+
+
+class OnePlaceLater(TextGeneration):
+    """Keys and values are written one place after their token's, over which the mask ends."""
+
+    def jax(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        from accelbench.workloads import _text_generation_jax as in_jax
+
+        program, write = super().jax(parameters, arrays, tools), in_jax.write
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            with patch.object(in_jax, "write", write_later):
+                return program.step(state, batch)
+
+        def write_later(buffer: Any, new: Any, start: Any, *, axis: int) -> Any:
+            is_cache = buffer.ndim > 2  # scores, (batch, tokens), are written where they belong
+            return write(buffer, new, start + 1 if is_cache else start, axis=axis)
+
+        return replace(program, step=step)
+
+
+class UnwrittenAttendedTo(TextGeneration):
+    """Every token attends to the whole buffer, of which the end is an earlier text's."""
+
+    def pytorch(self, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        from torch.nn import functional
+
+        program = super().pytorch(parameters, arrays, tools)
+        attention = functional.scaled_dot_product_attention
+
+        def without_mask(q: Any, k: Any, v: Any, *, is_causal: bool = False, **_: Any) -> Any:
+            return attention(q, k, v, is_causal=is_causal)
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            with patch.object(functional, attention.__name__, without_mask):
+                return program.step(state, batch)
+
+        return replace(program, step=step)
 
 
 class PaddingAttendedTo(VariableLength):

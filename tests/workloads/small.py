@@ -32,6 +32,12 @@ SMALL: dict[str, list[tuple[tuple[str, Any], ...]]] = {
         (*LM, ("learning_rate", 0.01)),
         (*LM, ("learning_rate", 0.01), ("embedding", "tied"), ("activations", "recomputed")),
     ],
+    "text-generation": [
+        (
+            *(("layers", 2), ("width", 16), ("heads", 2), ("vocabulary", 24), ("batch", 2)),
+            *(("prompt", 5), ("tokens", 4)),
+        )
+    ],
     "variable-length": [(("passes", 1), ("shortening", 8), ("batch", 2), ("width", 16))],
     "checkpoint": [(("size", 100),)],
     "heat-equation": [(("size", 16), ("steps", 5))],

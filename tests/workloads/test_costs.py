@@ -49,6 +49,7 @@ BY_XLA: list[tuple[str, str, dict[str, Any]]] = [
     ("vit", "jax/jit", {"layers": 2, "width": 256, "heads": 4, "image": 64}),
     ("vit", "jax/jit", {"layers": 2, "width": 256, "heads": 4, "image": 64, "work": "train"}),
     ("transformer-lm", "jax/jit", {"layers": 2, "width": 256}),
+    ("text-generation", "jax/jit", {"layers": 2, "width": 512, "tokens": 2}),
 ]
 """Each operation counts as one, a sine or a root too. """
 NOT_BY_XLA = {
@@ -73,6 +74,7 @@ BY_TORCH: list[tuple[str, str, dict[str, Any]]] = [
     ("vit", "pytorch/eager", {"layers": 2, "width": 256, "heads": 4, "image": 64}),
     ("vit", "pytorch/eager", {"layers": 2, "width": 512, "heads": 4, "image": 64, "work": "train"}),
     ("transformer-lm", "pytorch/eager", {"layers": 2, "width": 256}),
+    ("text-generation", "pytorch/eager", {"layers": 2, "width": 256}),
 ]
 """FlopCounterMode counts products alone: of workloads, or at sizes, that are little else."""
 NOT_BY_TORCH = NOT_BY_XLA | {

@@ -130,6 +130,8 @@ WRONG = {
     "NotCausal": ("pytorch/eager", SMALL["transformer-lm"][0]),
     "FewerHeads": ("jax/jit", SMALL["transformer-lm"][0]),
     "ItsOwnWord": ("jax/jit-scanned", SMALL["transformer-lm"][1]),
+    "OnePlaceLater": ("jax/jit", SMALL["text-generation"][0]),
+    "UnwrittenAttendedTo": ("pytorch/eager", SMALL["text-generation"][0]),
     "PaddingAttendedTo": ("jax/jit-padded", SMALL["variable-length"][0]),
     "UnscaledLoss": ("pytorch/eager", SMALL["mixed-precision"][0]),
     "EdgesJoined": ("jax_roll/jit", SMALL["heat-equation"][0]),
