@@ -29,7 +29,7 @@ def utilisation(launches: Sequence[LaunchRecord], rate_per_second: float) -> flo
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Fail each variant that requests keep busy for too much of the time."""
+    """Fail each variant that requests keep busy for too much of the time; untested if no request was timed."""
     arrivals = evidence.case.measurement.arrivals
     for variant in evidence.variants:
         launches = [launch for launch in evidence.launches_of(variant) if launch.blocks]

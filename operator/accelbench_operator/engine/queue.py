@@ -205,7 +205,10 @@ class KeyedQueue(Generic[Key]):
         return None
 
     def _collect_due(self) -> float | None:
-        """Move the keys that are due from the heap to their groups; return the seconds until the next one is due."""
+        """Move the keys that are due from the heap to their groups; return the seconds until the next one is due.
+
+        Returns None if no other key waits.
+        """
         now = self._clock()
         while self._heap:
             due_at, _, key = self._heap[0]
@@ -218,7 +221,7 @@ class KeyedQueue(Generic[Key]):
         return None
 
     def _choose_due(self) -> Key | None:
-        """Return the next due key of the group whose turn it is; None if no due key can be handled now."""
+        """Return a due key of the first group, in turn, with a key that can be handled now; None if there is none."""
         for keys in self._due.values():
             for key in keys:
                 # Only one worker at a time may handle a key.
