@@ -33,7 +33,7 @@ class Setup:
 
     function: Callable[..., Any]
 
-    def takes(self, arrays: Collection[str], parameters: Collection[str]) -> Arguments:
+    def taken_arguments(self, arrays: Collection[str], parameters: Collection[str]) -> Arguments:
         """Return how to pass the setup function the arrays and parameters that it takes.
 
         Raises InvalidWorkloadError if it takes anything else.
@@ -55,7 +55,7 @@ class Setup:
 
         `arrays` has at least the arrays that the setup function takes.
         """
-        arguments = self.takes(arrays, parameters)
+        arguments = self.taken_arguments(arrays, parameters)
         call_setup = arguments.caller(unpickle(self.function), parameters)
         further_arguments = call_setup({name: arrays[name] for name in arguments.arrays})
         if not isinstance(further_arguments, Mapping):
@@ -175,7 +175,7 @@ def _prepare_calls(
     if setup is None:
         arguments = choose_arguments(function, names, parameters)
         return [Call(arguments, parameters, batch) for batch in batches]
-    taken_by_setup = setup.takes(names, parameters).arrays
+    taken_by_setup = setup.taken_arguments(names, parameters).arrays
     if taken_by_setup:
         setup_results = [setup.make(batch, parameters) for batch in batches]
     else:
