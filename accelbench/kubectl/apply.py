@@ -130,4 +130,4 @@ def _explain_difference(name: str, fields: Sequence[str], *, was_refused: bool =
         advice = f"change it in place with kubectl patch bmr {name}, or give this run another name"
     else:
         advice = f"give this run another name, use generateName, or delete the existing run: kubectl delete bmr {name}"
-    return f"benchmarkrun/{name} already exists, with another {' and another '.join(fields)}: {advice}"
+    return f"benchmarkrun/{name} already exists with another spec ({', '.join(fields)}): {advice}"
