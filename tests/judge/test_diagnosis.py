@@ -242,3 +242,8 @@ def test_a_change_is_named_in_spite_of_rounding(change: str, shape: tuple[int, .
         return
     sentence = explained(output, expected)
     assert any(words in sentence for words in {"order": ("order", "rotated")}.get(change, (change,)))
+
+
+def test_a_factor_of_two_is_not_blamed_on_an_axis_of_two() -> None:
+    pairs = X[:, :2]
+    assert explained(2 * pairs, pairs, x=pairs) == "every number is 2 times the reference's"

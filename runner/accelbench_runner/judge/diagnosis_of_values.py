@@ -170,7 +170,7 @@ def _format_factor(factor: float) -> str:
 
 
 def _cause_of_factor(factor: float, difference: Difference) -> str | None:
-    """Return the usual cause of a positive factor between the two sides; None if it has no usual cause.
+    """Return the usual cause of outputs that are `factor` times the reference, or the reverse; None if there is none.
 
     The cause is empty for a factor that occurs often, but for many reasons, such as 2.
     """
@@ -181,8 +181,9 @@ def _cause_of_factor(factor: float, difference: Difference) -> str | None:
         is_value = math.isclose(factor, value, rel_tol=relative_tolerance)
         return is_value or math.isclose(factor, 1 / value, rel_tol=relative_tolerance)
 
-    for length in sorted(difference.possible_sum_lengths):
-        if is_close(length) and length > 2:  # noqa: PLR2004 - 2 has other causes too
+    # A sum of two numbers would explain a factor of 2, which has other causes too.
+    for length in sorted(length for length in difference.possible_sum_lengths if length > 2):  # noqa: PLR2004
+        if is_close(length):
             return f"a sum on one side, a mean over {length:,} on the other"
         if is_close(length / (length - 1)):
             return (
