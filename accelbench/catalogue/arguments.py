@@ -90,19 +90,19 @@ def choose_arguments(
     return arguments
 
 
-def _by_name(signature: inspect.Signature, given: list[str], parameters: Collection[str]) -> Arguments:
-    """Return arguments that pass every value in `given` to the function's parameter of the same name.
+def _by_name(signature: inspect.Signature, names: list[str], constants: Collection[str]) -> Arguments:
+    """Return arguments that pass the value of each of `names` to the function's parameter of the same name.
 
-    They are passed by position up to the first parameter that is not given or needs a keyword, the others by keyword.
-    `parameters` are the names in `given` that are not arrays.
+    They are passed by position up to the first parameter that has no value or needs a keyword, the others by keyword.
+    `constants` are those of `names` that are not arrays.
     """
     positional: list[str] = []
     for name, parameter in signature.parameters.items():
-        if name not in given or parameter.kind not in POSITIONAL_KINDS:
+        if name not in names or parameter.kind not in POSITIONAL_KINDS:
             break
         positional.append(name)
-    keywords = [name for name in given if name not in positional]
-    return Arguments(tuple(positional), tuple(keywords), frozenset(parameters))
+    keywords = [name for name in names if name not in positional]
+    return Arguments(tuple(positional), tuple(keywords), frozenset(constants))
 
 
 def _by_position(signature: inspect.Signature, arrays: list[str], parameters: list[str]) -> Arguments:

@@ -55,10 +55,11 @@ def _weigh_range(outcome: ExpectationOutcome, result: Result) -> ExpectationOutc
     A range cannot decide if it is of too few launches, or if launches lie on both sides of the bound.
     """
     metric = outcome.expectation.subject
+    launches = result.rounds  # each variant has one launch in each round
     if metric not in MINIMUM_LAUNCHES:
         return _undecided(outcome, "one value for all launches has no interval")
-    if result.rounds < MINIMUM_LAUNCHES[metric]:
-        return _undecided(outcome, f"{result.rounds} launches are too few for a range to decide")
+    if launches < MINIMUM_LAUNCHES[metric]:
+        return _undecided(outcome, f"{launches} launches are too few for a range to decide")
     if _outcome_of_all_launches(outcome.expectation, metric, result) != outcome.outcome:
         return _undecided(outcome, "launches lie on both sides of the bound")
     return outcome

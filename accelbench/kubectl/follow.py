@@ -174,6 +174,7 @@ class _Follower:
 
     def _tick(self) -> None:
         """Redraw; if no operator has written a status for `OPERATOR_SECONDS`, print a message once."""
+        # An operator's first status already has this condition, with the status False.
         has_status = bool(condition(self.run, "Finished"))
         if not has_status and self._clock() - self._start_time > OPERATOR_SECONDS:
             metadata = self.run["metadata"]

@@ -79,7 +79,10 @@ def _is_value(statement: ast.stmt) -> bool:
 
 @cache
 def _try_in_other_process(file: Path) -> str:
-    """Load the script in another process; return why loading did not return, or an empty text if it did."""
+    """Load the script in another process; return why it ended that process or took too long, or an empty text.
+
+    A script that raises is no problem here: loading it in this process raises too.
+    """
     try:
         trial = subprocess.run(
             [sys.executable, "-c", TRIAL, str(file)],

@@ -50,7 +50,7 @@ class Release:
 
 
 def parse_releases(environments: Sequence[Mapping[str, Any]]) -> tuple[Release, ...]:
-    """Return the releases that these environments, in the form of a manifest, are asked for.
+    """Return a release for each environment; the environments have the form that they have in a manifest.
 
     Raises InvalidReleasesError if they are not two or more releases of one framework that accelbench measures.
     """

@@ -149,9 +149,9 @@ def _change_document(change: VariantChange) -> dict[str, Any]:
 
 
 def _sample_document(sample: Sample, seconds_key: str) -> dict[str, Any]:
-    """Return a variant's results on one side as an object for JSON, with their time under `seconds_key`."""
+    """Return a sample as an object for JSON: its time, as `seconds_key`, and how many results and launches it is of."""
     return {
-        # A sample without launches has no seconds, but this one has an interval; `or 0` is for the type checker.
+        # Samples that are compared have launches, and so `seconds` is not None; `or 0` is for the type checker.
         seconds_key: decimal_string(sample.seconds or 0, TIME_DIGITS),
         "results": len(sample.logarithms_by_result),
         "launches": len(sample.launch_logarithms),

@@ -28,7 +28,8 @@ factors were chosen, 300 or more in float32 and 2 or more in bfloat16.
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     """Fail if the step raises an error or gives wrong outputs on inputs that it was not built from.
 
-    The check is untested if these outputs could not be compared, or if wrong outputs have another cause.
+    The check is untested if these outputs could not be compared because of another variant's program, or if wrong
+    outputs have another cause. If the workload's own reference fails on these inputs, every variant fails.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):

@@ -197,7 +197,11 @@ class Variational:
         return np.stack([by_z.mean(0), (by_z * s * noise).mean(0) + 1]) / len(y)
 
     def cost(self, examples: int, width: int) -> tuple[float, float]:
-        """Count the sum of y, and eight operations for each number of a sample: z, its gradient, and two means."""
+        """Count operations, and numbers read and written.
+
+        Operations: the sum of y, and eight for each number of the noise. Numbers: y, the noise, the two weights and
+        their gradients.
+        """
         return width * (examples + 8.0 * SAMPLES), width * (examples + SAMPLES + 4)
 
     def compose(self, f: Functions) -> Solution:

@@ -184,7 +184,8 @@ def _append_outputs(concatenate: Any, inputs: Any, outputs: Any) -> Any:
 def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
     """Return a program whose step is `predict`, (inputs, network) -> (next inputs, None).
 
-    Set `placed` if `predict` is already compiled. If there are several devices, each computes some of the examples.
+    Set `placed` if `predict` already has the variant's mode, so that the adapter calls it unchanged.
+    If there are several devices, each computes some of the examples.
     """
     return Program(
         state=inputs,

@@ -116,6 +116,7 @@ class VariableLength(Workload):
             return mean, mean
 
         del parameters
+        # JAX's block is a function of its weights, so there is nothing to build from them.
         return _unpadded_program(arrays, tools, step, block_of=lambda weights: weights)
 
     @variant("jax/jit-padded")

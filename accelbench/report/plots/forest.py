@@ -52,7 +52,8 @@ class Layout(NamedTuple):
 def choose_layout(width: int, names_width: float, findings_width: float, line_width: float) -> Layout:
     """Return the layout of the rows in a figure of this width; all arguments are in pixels.
 
-    The widths are those of the longest name, of the longest finding, and of the longest name and finding of one row.
+    `names_width` is that of the longest name, and `findings_width` that of the longest finding. `line_width` is the
+    largest width that the name and the finding of one row take together.
     """
     if names_width + findings_width <= MAXIMUM_TEXT_SHARE * width:
         return Layout(

@@ -124,7 +124,7 @@ class Examiner:
     def _copy_code(self) -> None:
         """Copy the part of accelbench that launches need, with its entry points.
 
-        Each environment's Python compiles the copy to bytecode.
+        The copy has no bytecode, because each environment's Python needs its own.
         """
         for package in (accelbench, accelbench_runner):
             origin = Path(str(package.__file__)).parent
