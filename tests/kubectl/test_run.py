@@ -162,9 +162,9 @@ def test_an_existing_run_with_the_same_spec_is_followed_and_one_with_another_is_
 ) -> None:
     assert jane.plugin("run", "-f", "-", "--wait=false", given=manifest()).returncode == 0
     other = jane.plugin("run", "-f", "-", given=manifest().replace("length: 4", "length: 5"))
-    assert (other.returncode, "another workload:" in other.stderr) == (Exit.USAGE, True)
+    assert (other.returncode, "(workload)" in other.stderr) == (Exit.USAGE, True)
     policy = jane.plugin("run", "-f", "-", given=manifest(more="  runPolicy: {parallelism: 2}\n"))
-    assert (policy.returncode, "another runPolicy:" in policy.stderr) == (Exit.USAGE, True)
+    assert (policy.returncode, "(runPolicy)" in policy.stderr) == (Exit.USAGE, True)
     succeed(kubelet, next_pod(kubelet, cluster))
     wait_for(cluster, operator, "Finished", "Succeeded")
     same = jane.plugin("run", "-f", "-", given=manifest())

@@ -46,26 +46,26 @@ def refusal(cluster: Cluster, template: dict[str, Any]) -> str:
 
 
 def test_the_operators_pod_is_admitted_and_on_the_nodes_network_it_is_not(restricted: Cluster) -> None:
-    def refusal(**values: Any) -> str:
+    def refusal_with(**values: Any) -> str:
         (deployment,) = (each for each in render(values) if each["kind"] == "Deployment")
         template = deployment["spec"]["template"]
         return refusal(restricted, template | {"spec": template["spec"] | {"serviceAccountName": "default"}})
 
-    assert refusal() == ""
-    assert refusal(replicas=2, images={"pullSecrets": [{"name": "registry"}]}) == ""
-    assert "violates PodSecurity" in refusal(hostNetwork=True)
+    assert refusal_with() == ""
+    assert refusal_with(replicas=2, images={"pullSecrets": [{"name": "registry"}]}) == ""
+    assert "violates PodSecurity" in refusal_with(hostNetwork=True)
 
 
 def test_a_runs_pod_is_admitted_on_every_ready_profile_with_any_template(restricted: Cluster) -> None:
-    def refusal(profile: str, template: dict[str, Any]) -> str:
+    def refusal_on(profile: str, template: dict[str, Any]) -> str:
         variants = [{"use": "jax/jit"}, {"use": "jax/op-by-op"}]  # that every device runs
         profiles = Profiles(tuple(load_presets().values()))
         plan = make_plan(profiles=profiles, accelerator={"profile": profile}, variants=variants)
         run = plan.run.model_copy(update={"spec": plan.run.spec.model_copy(update={"pod_template": template})})
         return refusal(restricted, build_job(run, plan.cases[0], 1, plan.runner)["spec"]["template"])
 
-    assert {name: text for name in load_presets() if (text := refusal(name, {}))} == {}
-    assert refusal("nvidia", EVERYTHING) == ""
+    assert {name: text for name in load_presets() if (text := refusal_on(name, {}))} == {}
+    assert refusal_on("nvidia", EVERYTHING) == ""
 
 
 def test_the_test_template_sets_every_field_that_a_run_may_set() -> None:  # and what is added needs a look here
