@@ -134,22 +134,24 @@ WRONG = {
     "UnwrittenAttendedTo": ("pytorch/eager", SMALL["text-generation"][0]),
     "PaddingAttendedTo": ("jax/jit-padded", SMALL["variable-length"][0]),
     "UnscaledLoss": ("pytorch/eager", SMALL["mixed-precision"][0]),
+    "OnePlaceAlone": ("jax/jit", SMALL["inference-latency"][1]),
+    "KernelsMirrored": ("pytorch/eager", SMALL["inference-latency"][0]),
+    "FourBits": ("jax/jit", SMALL["quantized-linear"][0]),
+    "LayerLost": ("jax/export", SMALL["export"][0]),
+    "AlwaysTheFirstBatch": ("jax/jit", SMALL["keras-mlp"][0]),
+    "MomentsLost": ("pytorch/save", SMALL["checkpoint"][0]),
+}
+WRONG_SCIENCE = {
     "EdgesJoined": ("jax_roll/jit", SMALL["heat-equation"][0]),
     "NeighboursOfThisStep": ("pytorch/eager", SMALL["heat-equation"][0]),
     "MerelyCutOff": ("jax/jit", SMALL["lennard-jones"][0]),
     "OneKick": ("pytorch/eager", SMALL["lennard-jones"][0]),
     "NeverAnew": ("jax/scan", SMALL["cartpole-rollout"][0]),
     "SemiImplicit": ("numpy/eager", SMALL["cartpole-rollout"][0]),
-    "OnePlaceAlone": ("jax/jit", SMALL["inference-latency"][1]),
-    "KernelsMirrored": ("pytorch/eager", SMALL["inference-latency"][0]),
-    "FourBits": ("jax/jit", SMALL["quantized-linear"][0]),
-    "LayerLost": ("jax/export", SMALL["export"][0]),
-    "AlwaysTheFirstBatch": ("jax/jit", SMALL["keras-mlp"][0]),
     "NoShadows": ("jax/jit", SMALL["photometric-stereo"][0]),
     "LargerError": ("numpy/scipy", SMALL["photometric-stereo"][0]),
     "OneStepFewer": ("pytorch/eager", SMALL["neural-ode"][0]),
     "HalfTheTime": ("jax/jit", SMALL["neural-ode"][1]),
-    "MomentsLost": ("pytorch/save", SMALL["checkpoint"][0]),
 }
 WRONG_TRANSFORMS = {
     "SharesOfTheMean": ("jax/jit", SMALL["per-example-gradients"][0]),
@@ -161,9 +163,10 @@ WRONG_TRANSFORMS = {
     "NotRounded": ("pytorch/autograd", SMALL["composed-gradients"][3]),
     "RolledOn": ("pytorch/from-jax", SMALL["dlpack"][0]),
 }
+WRONG_BY_MODULE = {"mutants": WRONG, "mutants_of_science": WRONG_SCIENCE, "mutants_of_transforms": WRONG_TRANSFORMS}
 MUTANTS = [
     Asked(workload=f"workloads.{module}:{mutant}", use=use, precision=precision, parameters=parameters)
-    for module, mutants in (("mutants", WRONG), ("mutants_of_transforms", WRONG_TRANSFORMS))
+    for module, mutants in WRONG_BY_MODULE.items()
     for mutant, (use, parameters) in mutants.items()
     for precision in PRECISIONS
     if (find(f"workloads.{module}:{mutant}").name, precision) not in REFUSED
