@@ -8,6 +8,8 @@ from accelbench.document import DecimalString, Document, Line, SixDigits, round_
 
 MAXIMUM_OPERATIONS = 10
 """Maximum number of operations of a variant in a result."""
+TIMED_CALLS = frozenset({"steady", "latency"})
+"""Protocols that are explained: their times are those of calls, without compiling and waiting."""
 
 
 class OperationTime(Document):

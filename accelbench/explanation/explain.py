@@ -1,13 +1,12 @@
 """Collect the sentences that explain the verdicts of a result."""
 
+from accelbench.api.operation_times import TIMED_CALLS
 from accelbench.api.result import Result
 from accelbench.explanation.rules import RULES
 from accelbench.explanation.side import Side, faster_and_slower
 
 MAXIMUM_SENTENCES = 6
 """Maximum number of sentences about a result."""
-TIMED_CALLS = {"steady", "latency"}
-"""Protocols whose times are those of calls, without compiling and waiting."""
 
 
 def explain(result: Result) -> tuple[str, ...]:

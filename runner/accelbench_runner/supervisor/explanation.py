@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from accelbench.api.case import Case
+from accelbench.api.operation_times import TIMED_CALLS
 from accelbench.api.result import Phase
 from accelbench.delivery.traces import trace_file
 from accelbench.launch.fact import Unreadable
@@ -19,9 +20,6 @@ from accelbench_runner.supervisor.allowance import launch_limit
 from accelbench_runner.supervisor.children import UnkillableError
 from accelbench_runner.supervisor.launcher import Launcher
 from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder
-
-PROTOCOLS = {"steady", "latency", "arrivals"}
-"""Protocols that time calls of one compiled program, which can be made again."""
 
 
 @dataclass
@@ -47,7 +45,7 @@ class Explainer:
         Add a note for each variant that could not be explained.
         """
         protocols = {launch.protocol for launch in launches if launch.failure is None}
-        if protocols - PROTOCOLS:
+        if protocols - TIMED_CALLS:
             self.notes.append(f"nothing to explain: the protocol {', '.join(sorted(protocols))} times no single calls")
             return
         failed = {launch.variant for launch in launches if launch.failure}
