@@ -1,4 +1,4 @@
-"""Measure what it costs on a GPU to read the loss of each training step, and how long a call that nobody reads blocks.
+"""Measure on a GPU what reading the loss of each training step costs, and how long a call blocks without a reading.
 
 An article says that printing the loss in each iteration "forces synchronization". JAX and PyTorch only launch a step's
 kernels; the host waits where a number is read. `python benchmarks/host_sync.py` times training steps whose loss is read
@@ -91,7 +91,7 @@ FRAMEWORKS: Mapping[str, Callable[[int], Step]] = {"jax": jax_step, "pytorch": t
 
 
 def time_framework(name: str, width: int, order: list[str]) -> dict[str, float]:
-    """Return the seconds of a step for each reading, in this order, and those of a call that nobody reads (`call`)."""
+    """Return the seconds of a step for each reading, in this order, and those of a call without a reading (`call`)."""
     step = FRAMEWORKS[name](width)
     for _ in range(WARM_UP_STEPS):
         float(step())
@@ -146,7 +146,7 @@ def report(round_count: int, widths: list[int]) -> dict[str, Any]:
     return {
         "title": "Training steps whose loss the host reads",
         "summary": f"{round_count} rounds of processes, {LAYERS} layers; times as long as without reading, with the "
-        f"{1 - ALPHA:.0%} interval; and how long a call that nobody reads blocks the host.",
+        f"{1 - ALPHA:.0%} interval; and how long a call without a reading blocks the host.",
         "columns": ("framework", "width", "the loss is read", "time of a step", "times as long", "host in a call"),
         "rows": rows,
     }

@@ -32,7 +32,7 @@ class Reason(StrEnum):
         return member
 
     def explain(self, detail: str) -> str:
-        """Return a message for people: `detail`, which says what happened, then the remedy."""
+        """Return a message for people: `detail`, which describes what happened, then the remedy."""
         return f"{detail}. {self.remedy}" if self.remedy else detail
 
 

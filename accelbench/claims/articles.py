@@ -30,7 +30,7 @@ class Mistake(Document):
 
     article: ArticleName
     said: str
-    """What the article says."""
+    """The claim, in the words of the article."""
     shown: str
     """What is true, as a measurement or the article's own code shows."""
 

@@ -231,7 +231,7 @@ def _verdict_of_all_runs(
     all_can_decide: bool,
     is_measured_on_claimed_hardware: bool,
 ) -> ClaimVerdict:
-    """Return the verdict that follows from all runs together, or one that says why nothing follows.
+    """Return the verdict that follows from all runs together, or one with the reason why nothing follows.
 
     Args:
         claim: The claim.

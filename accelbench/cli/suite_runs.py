@@ -44,7 +44,7 @@ def measure(
     Args:
         directory: The directory of the suite's results.
         name: The title of the suite's page.
-        description: What the page says of the suite.
+        description: Text about the suite below the title.
         planned_runs: The runs.
         again: True to measure runs that have results, too.
         output: How to print the report.

@@ -67,15 +67,15 @@ def versions(
     from accelbench.local.errors import UsageError
     from accelbench.local.suites.directory import SuiteDirectory
 
-    asked = planning.read_releases(releases)
+    parsed_releases = planning.read_releases(releases)
     if bool(targets) == (suite_name is not None):
         raise UsageError("give either --workload, what to compare the releases by, or --suite", planning.WORKLOAD)
     if suite_name is None:
-        planned_runs = planning.plan_targets(targets, variants, assignments, asked)
+        planned_runs = planning.plan_targets(targets, variants, assignments, parsed_releases)
     elif variants:
         raise UsageError("the entries of a suite list their variants themselves, in spec.runs[].variants", "--variant")
     else:
         suite, source = shipped_suites.read(suite_name)
-        planned_runs = planning.plan_suite(suite, source, assignments, asked)
-    directory = SuiteDirectory(results or Path("results", "versions", planning.directory_name(asked)))
+        planned_runs = planning.plan_suite(suite, source, assignments, parsed_releases)
+    directory = SuiteDirectory(results or Path("results", "versions", planning.directory_name(parsed_releases)))
     suite_runs.measure(directory, ", ".join(releases), "", planned_runs, again=again, output=output)

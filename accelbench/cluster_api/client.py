@@ -255,7 +255,7 @@ class Client:
 
 
 def error_with_remedy(status: int, body: str, method: str, path: str) -> ApiError:
-    """Return the exception for an error answer; its message says what the user can do, if that is known.
+    """Return the exception for an error answer; its message has advice to the user, if there is any.
 
     `status` and `body` belong to the answer, `method` and `path` to the request.
     """

@@ -16,7 +16,7 @@ KUBECTL_KIND = "benchmarkrun.accelbench.dev"
 
 
 class ExistsError(ClusterError):
-    """Report that another run has the same name; the message says what to do."""
+    """Report that another run has the same name; the message has the remedy."""
 
 
 @dataclass(frozen=True)

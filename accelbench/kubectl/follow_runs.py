@@ -26,7 +26,7 @@ class FollowError(Exception):
 
 
 def print_applied_runs(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
-    """Print each run in the format `output`, and a message that says whether it was created or existed before.
+    """Print each run in the format `output`, and whether it was created or existed before.
 
     With `wait`, the format JSON leaves out the run, because the results follow.
     """

@@ -119,7 +119,7 @@ def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, foll
     chosen_pod = max(running_pods or pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
     pod_name = str(chosen_pod["metadata"]["name"])
     if chosen_pod["status"].get("phase") == "Pending":
-        # While a run has not finished, the message of its condition Finished says why it waits.
+        # While a run has not finished, the message of its condition Finished has the reason why it waits.
         message = f"pod {pod_name} has not started: {condition(run, 'Finished').get('message', '')}"
         if not follow:
             raise ClusterError(message)

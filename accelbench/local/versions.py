@@ -44,7 +44,7 @@ def directory_name(releases: Sequence[Release]) -> str:
 def plan_targets(
     targets: Sequence[str], variants: Sequence[str], assignments: Sequence[str], releases: Sequence[Release]
 ) -> tuple[PlannedRun, ...]:
-    """Return the runs that ask the question of each target of all releases; raises InvalidSpecError and UsageError.
+    """Return the runs that compare the releases by each target; raises InvalidSpecError and UsageError.
 
     The arguments are those of `plan_target`.
     """
@@ -58,7 +58,7 @@ def plan_targets(
 def plan_suite(
     suite: BenchmarkSuite, source: str, assignments: Sequence[str], releases: Sequence[Release]
 ) -> tuple[PlannedRun, ...]:
-    """Return the runs that ask the questions of a suite of all releases; raises InvalidSpecError."""
+    """Return the runs that compare the releases by each run of a suite; raises InvalidSpecError."""
     return plan(suite, source, assignments, _in_releases(releases))
 
 

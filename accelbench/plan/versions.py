@@ -23,11 +23,11 @@ _PINNED = re.compile(r"={2,3}\s*(?P<version>[0-9][^\s,;*]*)\s*")
 
 
 class InvalidReleasesError(ValueError):
-    """Report releases that cannot be compared; the message says which one, why, and what to write instead."""
+    """Report releases that cannot be compared; the message names one, the reason, and what to write instead."""
 
 
 class NotInReleasesError(ValueError):
-    """Report a run that cannot be asked of releases; the message says why, and what to change."""
+    """Report a run that releases cannot be compared by; the message has the reason, and what to change."""
 
 
 @dataclass(frozen=True)

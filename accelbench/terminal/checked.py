@@ -126,7 +126,7 @@ def _finished_variant(variant: VariantResult, result: Result, launches: Sequence
 
 
 def _remedy_sentence(reason: FailureReason) -> str:
-    """Return a sentence that says what to do about the failure; empty if no remedy is known."""
+    """Return a sentence with the remedy for the failure; empty if none is known."""
     remedy = reason.remedy
     return f"What to do: {remedy[0].lower()}{remedy[1:]}." if remedy else ""
 

@@ -74,7 +74,7 @@ class MeasuredVariants:
         return student_interval(self.log_speedups(variant, baseline), self.rule.nominal_alpha)
 
     def compare(self, variant: str, baseline: str) -> Comparison:
-        """Return the comparison of two variants, with a verdict or with a sentence that says why there is none."""
+        """Return the comparison of two variants, with a verdict or with the reason why there is none."""
         log_ratios = self.log_speedups(variant, baseline)
 
         def make_comparison(sentence: str, **fields: Any) -> Comparison:

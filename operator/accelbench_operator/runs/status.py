@@ -297,7 +297,7 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
 
 
 def _explain_incomplete(result: Summary) -> str:
-    """Return a sentence that says why a result is incomplete, and where to find more."""
+    """Return a sentence with the reason why a result is incomplete, and where to find more."""
     cause = result.shortcoming.rstrip(". ")
     measured = f"measured in part: {cause}" if cause else "measured in part"
     return f"{result.case}: {measured}; see BenchmarkResult {result.name} and its Job's log"

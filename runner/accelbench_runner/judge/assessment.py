@@ -82,7 +82,7 @@ def _read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
 
 
 def _uncompared(reason: str) -> ParityReading:
-    """Return the reading of outputs for which parity is unknown; `reason` says why."""
+    """Return the reading of outputs whose parity is unknown for this reason."""
     return ParityReading(units=0, finite=True, worst_ratio=0.0, worst_array="", detail=reason, compared=False)
 
 

@@ -49,5 +49,5 @@ def _list_names(names: Iterable[str]) -> str:
 
 
 def mismatch(units: int, detail: str) -> ParityReading:
-    """Return a failed comparison of outputs after `units` units of work; `detail` says why they cannot be compared."""
+    """Return a failed comparison of outputs after `units` units of work; `detail` is the reason of the failure."""
     return ParityReading(units=units, finite=True, worst_ratio=MISMATCH, worst_array="", detail=detail)
