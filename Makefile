@@ -56,7 +56,7 @@ PYTEST := $(BIN)/pytest --maxprocesses 8 --dist loadscope -n
 
 .PHONY: test
 test: prepare lint drift ## Lint, types, drift, and the quick tests, on the built wheel
-	$(PYTEST) $(WORKERS) -m "not slow and not node and not nightly"
+	$(PYTEST) $(WORKERS) -m "not slow and not cluster and not node and not nightly"
 
 .PHONY: check
 check: lint drift prepare-check images ## What each push has to pass: all of that, and every behaviour once, on a real node too (root, Linux)

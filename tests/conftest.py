@@ -12,6 +12,8 @@ from accelbench_runner.protocol import MACHINE_DIRECTORY
 from cluster.errors import ToolMissingError
 from tiers import DURATIONS, E2E, Order, Recorder, sort
 
+CLUSTER_FIXTURES = {"cluster", "control_plane"}
+
 pytest_plugins = ["cluster.fixtures", "operator_world.fixtures", "taxonomy.recording"]
 
 # A test that is slow for want of a processor, or because its first example imports scipy, is no failure. Under CI
@@ -76,9 +78,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what needs the real node: one worker runs all of it."""
+    """Mark the tests that need a real node, all of which one worker runs, and those that need a real control plane."""
     if item.nodeid.startswith(E2E):
         item.add_marker(pytest.mark.node)
+    elif CLUSTER_FIXTURES & set(getattr(item, "fixturenames", ())):
+        item.add_marker(pytest.mark.cluster)
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,8 +2,8 @@
 
 | tier | marker | runs | holds |
 |---|---|---|---|
-| quick | none | `make test` | what takes a few seconds and launches no framework |
-| push | `slow`, `node` | `make check`, which `.ci/run` calls | every behaviour once |
+| quick | none | `make test` | what takes a few seconds, launches no framework and needs no cluster |
+| push | `slow`, `cluster`, `node` | `make check`, which `.ci/run` calls | every behaviour once |
 | nightly | `nightly` | `make test-all` | every combination, long storms, older releases |
 
 A test is nightly if a test of another tier holds the same behaviour with other inputs. `one_of_each` applies that rule

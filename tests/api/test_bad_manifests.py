@@ -23,7 +23,6 @@ def test_no_row_of_the_table_occurs_twice() -> None:
     assert len({row.what for row in BAD}) == len(BAD)
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("row", BY_KUBECTL, ids=lambda row: row.what)
 def test_kubectl_apply_refuses_with_the_message_of_the_table(crds: Cluster, row: Bad) -> None:
     # `apply` asks for the object first, and for one without a name it cannot.
@@ -33,7 +32,6 @@ def test_kubectl_apply_refuses_with_the_message_of_the_table(crds: Cluster, row:
     assert from_kubectl(done.stderr) == set(row.refusals)
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("row", OF_A_RUN, ids=lambda row: row.what)
 def test_the_api_server_refuses_with_the_message_of_the_table(runs: Runs, row: Bad) -> None:
     assert runs.refusals_to_create(row.manifest) == set(row.refusals)
@@ -44,7 +42,6 @@ def test_validate_refuses_with_the_same_message(row: Bad) -> None:
     assert from_us(json.dumps(row.manifest)) == set(row.refusals)
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("row", PODS[:6], ids=lambda row: row.what)
 def test_what_would_break_isolation_is_refused_for_a_client_that_is_not_strict_too(server: Cluster, row: Bad) -> None:
     manifest = json.dumps(row.manifest)

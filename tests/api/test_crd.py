@@ -162,7 +162,6 @@ def test_a_field_of_two_types_becomes_int_or_string() -> None:
     }
 
 
-@pytest.mark.cluster
 def test_the_server_serves_both_kinds(crds: Cluster) -> None:
     for kind in KINDS:
         conditions = crds.get("crd", f"{kind.plural}.accelbench.dev")["status"]["conditions"]
@@ -170,7 +169,6 @@ def test_the_server_serves_both_kinds(crds: Cluster) -> None:
         assert {each["type"]: each["status"] for each in conditions} == {"NamesAccepted": "True", "Established": "True"}
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("kind", KINDS, ids=NAMES)
 def test_the_server_stores_the_generated_schema_unchanged(crds: Cluster, kind: CustomResource) -> None:
     kept = crds.get("crd", f"{kind.plural}.accelbench.dev")["spec"]["versions"][0]
@@ -178,7 +176,6 @@ def test_the_server_stores_the_generated_schema_unchanged(crds: Cluster, kind: C
     assert kept["schema"] == generated["schema"]
 
 
-@pytest.mark.cluster
 def test_kubectl_explains_the_spec(crds: Cluster) -> None:
     output = crds.kubectl("explain", "bmr.spec").stdout
     assert "Define what to compare, where, and how certain the result must be." in output
@@ -187,7 +184,6 @@ def test_kubectl_explains_the_spec(crds: Cluster) -> None:
     assert "ENUM: float64 float32 tf32 bfloat16 float16 default" in " ".join(measurement.split())
 
 
-@pytest.mark.cluster
 def test_short_names_and_the_category_find_the_kinds(server: Cluster) -> None:
     server.apply(GOOD)
     assert server.kubectl("get", "bmr", "--output=name").stdout == "benchmarkrun.accelbench.dev/matmul-chain\n"

@@ -39,19 +39,16 @@ def test_validate_accepts(changes: dict[str, Any]) -> None:
     assert loaded(changes).kind == "BenchmarkRun"
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("changes", GOOD_CHANGES.values(), ids=GOOD_CHANGES)
 def test_the_server_stores_the_run_that_validate_reads(runs: Runs, changes: dict[str, Any]) -> None:
     assert BenchmarkRun.model_validate(runs.create(changed(changes))).spec == loaded(changes).spec
 
 
-@pytest.mark.cluster
 def test_an_applied_run_comes_back_with_its_defaults(server: Cluster) -> None:
     server.apply(GOOD)
     assert server.get("bmr", "matmul-chain")["spec"] == GOOD["spec"] | DEFAULTS
 
 
-@pytest.mark.cluster
 def test_a_field_that_is_given_keeps_its_siblings_defaults(server: Cluster) -> None:
     server.apply(changed({"spec.measurement.rounds": {"max": 9}}))
     assert server.get("bmr", "matmul-chain")["spec"]["measurement"]["rounds"] == {"min": 5, "max": 9}

@@ -22,7 +22,6 @@ def test_a_script_cannot_come_from_both_a_file_and_a_config_map() -> None:
     assert from_us(json.dumps(changed({"spec.workload": {"script": both}}))) == {refusal}
 
 
-@pytest.mark.cluster
 def test_a_cluster_refuses_a_file_and_explains_how_to_create_a_config_map(runs: Runs) -> None:
     assert runs.refusals_to_create(LAPTOP) == {f"spec.workload.script.file: Forbidden: {LAPTOP_ONLY.message}"}
 
@@ -68,7 +67,6 @@ def test_environments_that_cannot_be_created_are_refused(environments: list[dict
     assert from_us(json.dumps(changed({"spec.environments": environments, "spec.variants": VARIANTS}))) == {refusal}
 
 
-@pytest.mark.cluster
 def test_a_cluster_refuses_environments_because_variants_run_in_the_image(runs: Runs) -> None:
     manifest = changed({"spec.environments": [BEFORE], "spec.variants": VARIANTS})
     assert runs.refusals_to_create(manifest) == {f"spec.environments: Forbidden: {ENVIRONMENTS_ON_LAPTOPS.message}"}

@@ -192,14 +192,12 @@ def test_a_verdict_with_disturbed_rounds_that_count_is_refused() -> None:
         Result(**{**dict(result(FASTER)), "noisy": (disturbed,)})
 
 
-@pytest.mark.cluster
 def test_a_result_is_read_as_it_was_stored(server: Cluster) -> None:
     server.apply(stored(result(FASTER, INVALID)))
     back = BenchmarkResult.model_validate(server.get("bmres", "matmul-chain-all"))
     assert back.result == result(FASTER, INVALID)
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("field", ["result", "summary", "expectations"])
 def test_a_result_is_never_changed(server: Cluster, field: str) -> None:
     judged = JudgedExpectation(metric="speedup", variant="jax/jit", at_least="2", outcome="met", message="2.04")
@@ -212,7 +210,6 @@ def test_a_result_is_never_changed(server: Cluster, field: str) -> None:
     )
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("field", ["result", "summary", "expectations"])
 def test_no_field_of_a_result_can_be_removed(server: Cluster, field: str) -> None:
     server.apply(stored(result(FASTER)))
@@ -221,14 +218,12 @@ def test_no_field_of_a_result_can_be_removed(server: Cluster, field: str) -> Non
     assert f"{field}: Required value" in done.stderr
 
 
-@pytest.mark.cluster
 def test_a_results_labels_may_change(server: Cluster) -> None:
     server.apply(stored(result(FASTER)))
     server.kubectl("label", "bmres", "matmul-chain-all", "team=vision")
     assert server.get("bmres", "matmul-chain-all")["metadata"]["labels"] == {"team": "vision"}
 
 
-@pytest.mark.cluster
 def test_kubectl_get_shows_the_verdicts_of_a_result(server: Cluster) -> None:
     server.apply(stored(result(FASTER, INVALID)))
     header, row = server.kubectl("get", "bmres").stdout.splitlines()

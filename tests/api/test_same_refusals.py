@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,7 +97,6 @@ def from_us(manifest: dict[str, Any]) -> set[str]:
     return {without_advice(str(problem)) for problem in refusals(RUN, manifest)}
 
 
-@pytest.mark.cluster
 @settings(max_examples=300, deadline=None)
 @given(changes=LIKELY | LIKELY | UNLIKELY)
 def test_the_server_and_validate_refuse_the_same_manifests(runs: Runs, changes: dict[str, Any]) -> None:

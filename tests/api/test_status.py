@@ -1,13 +1,9 @@
 import json
 from typing import Any
 
-import pytest
-
 from accelbench.api.run import Attempt, BenchmarkRun, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
 from api.manifests import GOOD, changed
 from cluster.cluster import Cluster
-
-pytestmark = pytest.mark.cluster
 
 NOW = "2026-11-21T09:00:00Z"
 STATUS = BenchmarkRunStatus(

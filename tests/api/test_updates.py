@@ -11,8 +11,6 @@ from api.refusals import from_kubectl
 from api.requests import Runs, runs_of
 from cluster.cluster import Cluster
 
-pytestmark = pytest.mark.cluster
-
 ONE_EXPERIMENT = "Forbidden: cannot be changed: a run is one experiment; apply it under another name"
 IN_FLIGHT = "Forbidden: cannot be changed: all cases of a run share it; apply the run under another name"
 FULL = changed(

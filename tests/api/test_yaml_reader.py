@@ -35,7 +35,6 @@ def problems(text: str) -> list[str]:
     return [str(problem) for problem in refused.value.problems]
 
 
-@pytest.mark.cluster
 def test_yaml_is_read_as_kubectl_reads_it(crds: Cluster) -> None:
     text = f"{TEXT}  scalars:\n{SCALARS}"
     printed = crds.kubectl(
@@ -68,7 +67,6 @@ def test_yaml_that_json_cannot_hold_is_refused(endless: str) -> None:
     assert "malformed YAML" in problem
 
 
-@pytest.mark.cluster
 def test_kubectl_too_refuses_malformed_yaml(crds: Cluster) -> None:
     done = crds.kubectl("apply", "--filename=-", input=f"{TEXT}  series: a: b\n", check=False)
     assert "yaml: line 9: mapping values are not allowed" in done.stderr

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import yaml
 
 from chart.helm import render
@@ -80,7 +79,6 @@ def test_the_overlay_of_the_examples_makes_the_changes_that_it_describes(tmp_pat
     assert found["Namespace", "", "benchmarks"]
 
 
-@pytest.mark.cluster
 def test_a_real_api_server_accepts_the_kustomize_base(cluster: Cluster) -> None:
     cluster.kubectl("create", "namespace", NAMESPACE)
     try:

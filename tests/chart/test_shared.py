@@ -113,7 +113,6 @@ def run(number: int) -> dict[str, Any]:
     return manifest | {"metadata": {"name": f"chain-{number}"}}
 
 
-@pytest.mark.cluster
 @pytest.mark.slow
 def test_a_team_may_run_benchmarks_and_others_may_not(team: Cluster) -> None:
     def may(group: str, namespace: str) -> bool:
@@ -125,7 +124,6 @@ def test_a_team_may_run_benchmarks_and_others_may_not(team: Cluster) -> None:
     assert not may(team.namespace, "default")
 
 
-@pytest.mark.cluster
 @pytest.mark.slow
 def test_a_quota_limits_the_runs_of_a_namespace_and_a_deletion_makes_room(team: Cluster) -> None:
     # Until the cluster has counted what there is, it refuses everything that is counted.
@@ -138,7 +136,6 @@ def test_a_quota_limits_the_runs_of_a_namespace_and_a_deletion_makes_room(team: 
     wait_until(lambda: not refusal(team, run(LIMIT)), what="room for another run")
 
 
-@pytest.mark.cluster
 @pytest.mark.slow
 def test_a_runs_pod_is_admitted_with_the_priority_of_benchmarks_and_with_no_other(team: Cluster) -> None:
     plan = make_plan()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cluster.cluster import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 ROOT = CHART.parents[1]
 PREVIOUS = Path(__file__).parent / "previous" / "accelbench-0.1.0.tgz"

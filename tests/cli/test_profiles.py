@@ -114,7 +114,6 @@ def of(offering: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     return profiles(*arguments, *place, kubeconfig=offering.kubeconfig)
 
 
-@pytest.mark.cluster
 def test_profiles_and_nodes_are_matched_with_reasons_and_devices_without_a_profile(offering: Cluster) -> None:
     done = of(offering, "-o", "json")
     assert done.returncode == 0, done.stderr
@@ -135,7 +134,6 @@ def test_profiles_and_nodes_are_matched_with_reasons_and_devices_without_a_profi
     }
 
 
-@pytest.mark.cluster
 def test_the_overview_fits_a_terminal_and_one_profile_shows_every_node(offering: Cluster) -> None:
     overview = of(offering)
     assert overview.returncode == 0, overview.stderr
@@ -155,7 +153,6 @@ def test_the_overview_fits_a_terminal_and_one_profile_shows_every_node(offering:
     assert "h100?" in unknown.stderr
 
 
-@pytest.mark.cluster
 def test_a_missing_operator_is_reported(cluster: Cluster) -> None:
     done = profiles("--class", "nobodys", kubeconfig=cluster.kubeconfig)
     assert done.returncode == 0

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from cluster.cluster import Cluster
 
-pytestmark = pytest.mark.cluster
-
 
 @pytest.fixture
 def others_namespace(control_plane: Cluster) -> Iterator[str]:

@@ -23,7 +23,7 @@ from crash.proxy import KILLS, OF_A_WATCH, OF_A_WRITE, OF_ANY, WRITES, Rule
 from crash.world import World
 from operator_world.fake_kubelet import FakeKubelet
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 CRDS = Path(__file__).parents[2] / "crds"
 FIRST = "measured"

@@ -19,7 +19,7 @@ from crash.world import World
 from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 CRDS = Path(__file__).parents[2] / "crds"
 LIFE = Life("restarted", phase="Succeeded", sizes=(64, 128, 256))

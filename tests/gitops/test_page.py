@@ -73,7 +73,6 @@ def benchmarks(cluster: Cluster) -> Iterator[Cluster]:
     cluster.kubectl("delete", "namespace", "benchmarks")
 
 
-@pytest.mark.cluster
 @pytest.mark.slow
 def test_the_schedule_of_the_page_may_only_create_runs(benchmarks: Cluster) -> None:
     applied = ("apply", "--server-side", "--validate=strict", "--namespace=benchmarks", "--filename=-")
@@ -88,7 +87,6 @@ def test_the_schedule_of_the_page_may_only_create_runs(benchmarks: Cluster) -> N
     assert "Forbidden" in benchmarks.kubectl("delete", "bmr", name, *account, check=False).stderr
 
 
-@pytest.mark.cluster
 @pytest.mark.slow
 def test_kubectl_prunes_a_run_as_the_page_describes(benchmarks: Cluster) -> None:
     [option] = re.findall(r"--prune-allowlist=[^\s`]+", PAGE.read_text())
@@ -99,7 +97,6 @@ def test_kubectl_prunes_a_run_as_the_page_describes(benchmarks: Cluster) -> None
     assert [run["metadata"]["name"] for run in benchmarks.get("bmr", "--namespace=benchmarks")["items"]] == ["new"]
 
 
-@pytest.mark.cluster
 @pytest.mark.slow
 def test_the_command_of_the_page_adds_the_health_checks_and_keeps_other_settings(
     cluster: Cluster, tmp_path: Path

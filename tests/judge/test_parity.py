@@ -408,6 +408,7 @@ def test_the_reference_is_computed_once_and_kept(tmp_path: Path, monkeypatch: py
     assert np.array_equal(first.expected["x"].tolerance(), again.expected["x"].tolerance())
 
 
+@pytest.mark.slow
 def test_the_reference_of_a_training_step_fills_memory_a_few_times_at_most(tmp_path: Path) -> None:
     """That of a ViT-Large, 304 million weights in float64, then fits a laptop's 24 GiB: 20 GB for 8.1 times."""
     small = {"work": "train", "layers": 12, "width": 64, "heads": 4, "image": 32, "classes": 10}

@@ -59,7 +59,6 @@ def test_without_a_cluster_nothing_is_completed_and_nothing_printed(words: tuple
     assert answer(*words) == [":4"]
 
 
-@pytest.mark.cluster
 def test_runs_cases_and_contexts_are_those_of_the_cluster(jane: User, cluster: Cluster) -> None:
     apply(cluster, sizes=(64, 128))
     apply(cluster, name="other")
@@ -116,7 +115,6 @@ def terminal(request: pytest.FixtureRequest, jane: User, path: Path, tmp_path: P
     os.close(ours)
 
 
-@pytest.mark.cluster
 @pytest.mark.slow
 @pytest.mark.parametrize("terminal", SHELLS, indirect=True)
 def test_tab_completes_a_command_and_then_a_run_of_the_cluster(terminal: int, cluster: Cluster) -> None:
@@ -127,7 +125,6 @@ def test_tab_completes_a_command_and_then_a_run_of_the_cluster(terminal: int, cl
     read(terminal, "a-chain-of-products")
 
 
-@pytest.mark.cluster
 @pytest.mark.slow
 def test_fish_completes_a_command_and_then_a_run_of_the_cluster(
     jane: User, path: Path, tmp_path: Path, cluster: Cluster

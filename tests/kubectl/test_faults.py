@@ -25,7 +25,7 @@ from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 from operator_world.steps import apply, next_pod, succeed
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def through(proxy: Proxy, user: User) -> User:

@@ -21,7 +21,7 @@ from kubectl.krew import krew
 from kubectl.plugin import User, manifest
 from pages.machine import wheel as wheels
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 HERE = f"linux-{ {'x86_64': 'amd64', 'aarch64': 'arm64'}[platform.machine()] }"

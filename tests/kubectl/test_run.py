@@ -26,7 +26,7 @@ from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 from operator_world.steps import apply, next_pod, succeed, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 EXPECTED = "  expectations: [{metric: speedup, variant: jax/jit, atLeast: '3'}]\n"
 

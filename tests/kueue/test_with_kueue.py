@@ -13,7 +13,7 @@ from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 from operator_world.steps import apply, assert_one_result_for_each, condition, next_pod, patch, succeed, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def wait_for_words(cluster: Cluster, *words: str, name: str = "chain") -> None:

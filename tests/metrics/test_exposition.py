@@ -176,7 +176,6 @@ async def test_a_certificate_that_is_replaced_is_used_from_then_on(tmp_path: Pat
                 await asyncio.sleep(0.05)
 
 
-@pytest.mark.cluster
 async def test_the_api_server_decides_who_may_scrape(cluster: Cluster) -> None:
     names = {name: f"{name}-{cluster.namespace}" for name in ("operator", "scraper")}
     cluster.apply(

@@ -34,6 +34,7 @@ def text(written: ResultsText, results: tuple[Summary, ...]) -> bytes:
     return b"".join(written.write(results))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accept", on_a_push(FORMATS, lambda accept: accept != ""))
 @given(
     st.lists(

@@ -13,7 +13,7 @@ from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 from operator_world.steps import apply, condition, next_pod, succeed, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 LARGE_RUNS = 12
 HOSTILE_LOGS = 4

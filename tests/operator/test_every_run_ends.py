@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -137,6 +138,7 @@ def faults(drawn: list[str]) -> Iterator[str]:
         yield ""
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @example(
     # The watch did not deliver the end, and the pod's time has passed since.
@@ -184,6 +186,7 @@ def test_every_case_ends_with_one_result_or_one_reason_after_any_faults(
     assert not [name for name, job in cluster.jobs.items() if not is_over(job)]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     steps=st.lists(st.one_of(STEPS, st.tuples(st.just("policy"), POLICIES)), max_size=40),

@@ -14,8 +14,6 @@ from cluster.wait import wait_until
 from operator_world.builders import make_plan
 from operator_world.fake_kubelet import FakeKubelet
 
-pytestmark = pytest.mark.cluster
-
 CRDS = Path(__file__).parents[2] / "crds"
 DEVICES = {"example.com/gpu": "2"}
 PROFILES = """

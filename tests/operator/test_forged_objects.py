@@ -14,7 +14,7 @@ from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 from operator_world.steps import apply, condition, next_pod, succeed, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 HONEST = "jax/jit faster 2.00x (1.90 to 2.10)"
 OF_THE_CONTROLLER = ("job-name", "controller-uid")

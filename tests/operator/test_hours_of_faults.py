@@ -44,6 +44,7 @@ def play(scenario: dict[str, Any], replicas: int) -> World:
 quick = settings(max_examples=10, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.slow
 @quick
 @given(scenarios(2), st.integers(1, 2))
 def test_after_any_faults_every_run_ends_and_nothing_is_done_twice(scenario: dict[str, Any], replicas: int) -> None:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from cluster.cluster import Cluster
 
-pytestmark = pytest.mark.cluster
-
 CRDS = Path(__file__).parents[2] / "crds"
 LEASE = "accelbench"
 

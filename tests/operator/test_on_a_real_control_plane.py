@@ -23,7 +23,7 @@ from operator_world.process import OperatorProcess
 from operator_world.steps import apply, assert_one_result_for_each, condition, next_pod, patch, succeed, wait_for
 from tiers import on_a_push
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def test_the_operator_is_healthy_serves_metrics_and_exits_cleanly_on_a_signal(operator: OperatorProcess) -> None:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from cluster.cluster import Cluster
 
-pytestmark = pytest.mark.cluster
-
 LEASE = "accelbench"
 REPLICAS = ("first", "second")
 

@@ -20,7 +20,7 @@ from operator_world.pools import OURS, POOLS, PoolNodes, define_device_classes
 from operator_world.process import OperatorProcess
 from tiers import one_of_each
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 CRDS = Path(__file__).parents[2] / "crds"
 GOES_TO = {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cluster.cluster import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 PAGES = {path: places["control plane"] for path, places in RUN.items() if "control plane" in places}
 MY_RUN = {

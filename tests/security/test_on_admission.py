@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cluster.cluster import Cluster
     from operator_world.fake_kubelet import FakeKubelet
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 Manifest = dict[str, Any]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operations" / "security.md"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cluster.cluster import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 NEEDED = {(rule.group, rule.resource, verb) for rule in RULES for verb in rule.verbs}
 OWN = {(LEASE.group, LEASE.resource, verb) for verb in LEASE.verbs}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cluster.cluster import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cluster.cluster import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 USER = "engineer"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operations" / "security.md"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from accelbench.api.result import Result
     from cluster.cluster import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 CRDS = Path(__file__).parents[2] / "crds"
 ONCE = {"infrastructureRetries": 0}

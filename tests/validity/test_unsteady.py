@@ -95,6 +95,7 @@ def test_one_launch_or_few_blocks_cannot_show_a_drift(count: int, blocks: int) -
     assert unsteady(launches).outcome == "untested"
 
 
+@pytest.mark.slow
 def test_fewer_than_one_in_a_hundred_steady_variants_fail_although_tested_after_every_round() -> None:
     rng = random.Random(9)
     accused = 0
