@@ -16,9 +16,10 @@ def explain(result: Result) -> tuple[str, ...]:
     calls, as under the protocols `episode` and `arrivals`, nothing is explained. There are at most
     `MAXIMUM_SENTENCES`.
     """
-    if (result.protocol or "steady") not in TIMED_CALLS:
+    protocol = result.protocol or "steady"  # without a record `steady`, as in `LaunchRecord.protocol`
+    if protocol not in TIMED_CALLS:
         return ()
-    sentences: dict[str, None] = {}
+    sentences: dict[str, None] = {}  # each sentence once, in order
     for comparison in result.ranked_comparisons:
         sides = faster_and_slower(result, comparison)
         if sides is not None:
@@ -27,7 +28,7 @@ def explain(result: Result) -> tuple[str, ...]:
 
 
 def explain_sides(faster: Side, slower: Side) -> tuple[str, ...]:
-    """Return the sentences of all rules that apply, at most one for each group of rules."""
+    """Return for each group of rules the sentence of its first rule that applies; none for a group without one."""
     sentences = []
     for group in RULES:
         sentence = next(filter(None, (rule(faster, slower) for rule in group)), None)

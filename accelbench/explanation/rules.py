@@ -15,7 +15,7 @@ Rule = Callable[[Side, Side], str | None]
 FEWER = 2.0
 """Minimum factor by which the slower side has to run more operations and to move more bytes."""
 SHARE_OF_DIFFERENCE = 0.5
-"""Minimum share of the difference in time that moving the slower side's extra bytes takes, at the memory's limit."""
+"""Minimum share of the difference in time that a rule's reason takes: extra bytes, one operation, or idle time."""
 NEGLIGIBLE_WORK = 0.1
 """Maximum share of a call's time for which the declared work is negligible."""
 SMALL_OPERATION_SECONDS = 20e-6
@@ -36,7 +36,11 @@ DOMINATING = 0.5
 
 
 def fewer_passes(faster: Side, slower: Side) -> str | None:
-    """Compare operations and bytes; None unless the slower side has far more of both, and the bytes take the time."""
+    """Compare the passes over memory: operations, and the bytes that they read and write.
+
+    None unless the slower side has far more of both, and moving its extra bytes, at the memory's limit, explains the
+    difference in time.
+    """
     if not (faster.operations and slower.operations and faster.accessed_bytes and slower.accessed_bytes):
         return None
     if slower.bytes_per_second is None:
@@ -57,7 +61,7 @@ def _describe_passes(side: Side) -> str:
 
 
 def cost_of_operations(faster: Side, slower: Side) -> str | None:
-    """Compare the time per operation if there are many small ones and the work in them is negligible."""
+    """Compare the time per operation if the slower side runs many small ones, whose declared work is negligible."""
     needed_seconds = slower.needed_seconds
     if needed_seconds is None or not slower.operations or slower.operations < SMALLEST_COUNT:
         return None
@@ -145,13 +149,13 @@ def time_between(faster: Side, slower: Side) -> str | None:
 
 
 def _is_mostly_arithmetic(faster: Side, slower: Side) -> bool:
-    """Return True if arithmetic bounds both sides and takes most of the faster side's time."""
+    """Return True if arithmetic bounds both sides, whose shares are known, and takes most of the faster side's time."""
     bound_by_arithmetic = faster.bound == slower.bound == "compute"
     return bound_by_arithmetic and bool(slower.share_of_limit) and (faster.share_of_limit or 0) >= MOSTLY_ARITHMETIC
 
 
 def _shares(faster: Side, slower: Side) -> str:
-    """Return both sides' shares of the limit that bounds them."""
+    """Return both sides' shares of the limit that bounds them; the caller has checked that both are known."""
     limit = "the device can compute" if faster.bound == "compute" else "the device's memory can move"
     shares = [figures.percent(side.share_of_limit or 0) for side in (faster, slower)]
     return f"{faster.name} reaches {shares[0]} of what {limit}, {slower.name} {shares[1]}"

@@ -71,7 +71,8 @@ def _operations(count: int) -> str:
 def faster_and_slower(result: Result, comparison: Comparison) -> tuple[Side, Side] | None:
     """Return the faster and the slower side of a comparison.
 
-    None unless the verdict is `faster` or `slower`, and calls of both sides have the same number of units of work.
+    None unless the verdict is `faster` or `slower`, and calls of both sides have the same number of units of work, so
+    that their numbers for a call can be compared.
     """
     times = compared_seconds(result, comparison)
     if times is None or comparison.verdict not in ("faster", "slower"):
@@ -80,8 +81,10 @@ def faster_and_slower(result: Result, comparison: Comparison) -> tuple[Side, Sid
     baseline, variant = variants[comparison.baseline], variants[comparison.variant]
     if baseline.numbers.units_per_call != variant.numbers.units_per_call:
         return None
-    sides = _side(baseline, times[0]), _side(variant, times[1])
-    return (sides[1], sides[0]) if comparison.verdict == "faster" else sides
+    baseline_seconds, variant_seconds = times
+    baseline_side, variant_side = _side(baseline, baseline_seconds), _side(variant, variant_seconds)
+    # The verdict is on the variant.
+    return (variant_side, baseline_side) if comparison.verdict == "faster" else (baseline_side, variant_side)
 
 
 def _side(variant: VariantResult, seconds_per_unit: float) -> Side:
@@ -144,9 +147,9 @@ def _compiled_bytes(numbers: Numbers) -> int | None:
 
 
 def _needed_seconds(numbers: Numbers) -> float | None:
-    """Return the seconds that a call's declared work takes at the device's limits.
+    """Return the seconds that a call's declared work takes at the device's limits: the larger of arithmetic and bytes.
 
-    None if a limit is unknown, or if the workload declares no work.
+    None if the limit of a declared amount is unknown, or if the workload declares no work.
     """
     seconds_per_unit = 0.0
     for work, limit in (

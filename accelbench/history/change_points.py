@@ -57,24 +57,26 @@ def has_enough_results(side: Side, *others: Side) -> bool:
 
 
 def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
-    """Find the results at which a variant's time changed for good, by more than the equivalence margin.
+    """Find the results from which a variant lastingly takes more or less time, by more than the equivalence margin.
 
-    Each case on this side of a comparison is a series of results over time. `others` are the other sides.
+    Each case on this side of a comparison is a series of results over time. `others` are the other sides: parameters
+    that they sweep distinguish cases of this side too. Of protocols that time calls one by one, only medians (`p50`)
+    are examined.
     """
     changes = []
     for key, results in side.results_by_case(*others).items():
-        latest = results[-1]
+        latest = results[-1]  # its margin and its protocol apply to the whole series
         margin = float(latest.case.measurement.equivalence_margin)
         quantity: ComparedQuantity = "p50" if has_tail(latest.protocol) else "median"
         for name in dict.fromkeys(variant.name for result in results for variant in result.variants):
-            series = collect_sample(side, results, name, quantity)
-            seconds = list(map(math.exp, series.result_logarithms))
+            sample = collect_sample(side, results, name, quantity)
+            seconds = list(map(math.exp, sample.result_logarithms))  # one number for each result that counts
             changes += [
                 SeriesChange(
                     side=side.name,
                     case=key,
                     variant=name,
-                    since=series.started[point.index],
+                    since=sample.started[point.index],
                     position=point.index + 1,
                     series_length=len(seconds),
                     ratio=point.ratio,

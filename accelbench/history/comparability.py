@@ -142,7 +142,7 @@ class Difference:
         return recorded_by_both or len(self.before) > 1 or len(self.after) > 1
 
     def is_allowed_by(self, names: Collection[str]) -> bool:
-        """Return True if `names` allow this difference, by its name or its group; some groups cannot be allowed."""
+        """Return True if `names` allow this difference, by its name or its group; groups in `NEVER` are not allowed."""
         return self.group not in NEVER and (self.name in names or self.group in names)
 
     @property
@@ -160,7 +160,10 @@ class Difference:
 
 
 def find_entry(name: str) -> Entry:
-    """Return the most specific entry of `ENTRIES` that applies to `name`, else a new entry whose group is `name`."""
+    """Return the entry of `ENTRIES` that applies to `name`, else a new entry whose group is `name`.
+
+    If several apply, the one with the longest name is the most specific: `device.driver` before `device.`.
+    """
     entries = [entry for entry in ENTRIES if entry.applies_to(name)]
     return max(entries, key=lambda entry: len(entry.name), default=Entry(name, group=name))
 
@@ -236,9 +239,10 @@ def find_differences(before: Iterable[Result], after: Iterable[Result]) -> tuple
 
 
 def _distinct_values(name: str, absent: str, entries: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return the distinct values that the entry `name` has in several results, without empty ones.
+    """Return the distinct values that the entry `name` has in several results.
 
-    `entries` has the entries of each result. A result without the entry counts as one with the value `absent`.
+    `entries` has the entries of each result. A result without the entry counts as one with the value `absent`. An empty
+    value was not recorded, and is left out.
     """
     values = (values_by_name.get(name, absent) for values_by_name in entries)
     return tuple(dict.fromkeys(value for value in values if value != ""))

@@ -148,8 +148,9 @@ def _variant_names(results: Iterable[Result]) -> tuple[str, ...]:
 def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: str) -> tuple[ComparedQuantity, ...]:
     """Return which statistics of a variant's times to compare: `median`, or `p50` and `p99`; perhaps `relative`.
 
-    `relative` is the variant's time divided by its baseline's. It needs a variant other than the baseline, and one
-    result on each side: both with the same baseline, and with valid times of the variant and of the baseline.
+    `p50` and `p99` are compared if all results are of protocols that time calls one by one. `relative` is the variant's
+    time divided by its baseline's. It needs a variant other than the baseline, and one result on each side: both with
+    the same baseline, and with valid times of the variant and of the baseline.
     """
     quantities: tuple[ComparedQuantity, ...] = ("median",)
     if all(has_tail(result.protocol) for result in case.results):
@@ -205,11 +206,14 @@ def _choose_rules(case: _CommonCase, *, comparisons: int) -> _Rules:
         )
         for measurement in measurements
     ]
+    # A run may end as soon as its interval is narrow. Testing after each round needs a smaller alpha, which depends on
+    # the run's numbers of rounds.
+    alpha = min(rule.nominal_alpha for rule in stopping_rules)
+    if case.is_series:  # its number of results depends on no interval
+        alpha = stopping_rules[0].alpha  # all rules have the same, from the first confidence
     confidence = f"{100 * float(first.confidence):.4g} %"
     return _Rules(
-        # A run may end as soon as its interval is narrow: testing after each round needs a smaller alpha. A series does
-        # not, because its number of results depends on no interval.
-        alpha=stopping_rules[0].alpha if case.is_series else min(rule.nominal_alpha for rule in stopping_rules),
+        alpha=alpha,
         is_series=case.is_series,
         margin=float(first.equivalence_margin),
         confidence=f"{confidence} for {comparisons} comparisons together" if comparisons > 1 else confidence,
@@ -253,14 +257,16 @@ def _compare(
     after_logarithms = after.result_logarithms if rules.is_series else after.launch_logarithms
     interval = welch_interval(before_logarithms, after_logarithms, rules.alpha)
     if interval is None:
-        sizes = f"{len(before_logarithms)} and {len(after_logarithms)} {'results' if rules.is_series else 'launches'}"
-        why = "are too few" if max(len(before_logarithms), len(after_logarithms)) < MINIMUM_PAIRS else "differ too much"
-        return make_change(f"{variant}: {sizes} {why} for an interval.")
+        counts = (len(before_logarithms), len(after_logarithms))
+        # One value is enough on one side: its variance is then taken from the other side.
+        reason = "are too few" if max(counts) < MINIMUM_PAIRS else "differ too much"
+        unit = "results" if rules.is_series else "launches"
+        return make_change(f"{variant}: {counts[0]} and {counts[1]} {unit} {reason} for an interval.")
     checks = (*before.certificate.checks, *after.certificate.checks)
     # ValidMeasurement raises an error for a failed check, but samples contain only results that passed their checks.
     measurement = ValidMeasurement(Certificate(checks=checks), after.label, before.label)
     verdict = measurement.decide(interval, rules.margin)
-    # The sentence names the variant once: shorten the baseline's label `VARIANT in SIDE` to `in SIDE`.
+    # The sentence names the variant once: shorten the baseline's label `VARIANT in SIDE, relative to ...` to `in SIDE`.
     baseline = before.label.removeprefix(f"{variant} ").partition(",")[0]
     sentence = verdict_sentence(
         verdict,
@@ -273,7 +279,7 @@ def _compare(
     if allowed_names:
         sentence = f"{sentence.removesuffix('.')}; compared although these differ: {', '.join(allowed_names)}."
     gap_sentences = []
-    if not rules.is_series:
+    if not rules.is_series:  # a gap between launches makes only an interval that is computed from launches too narrow
         for side in (before, after):
             gap = find_gap(list(map(math.exp, side.launch_logarithms)), rules.margin)
             if gap is not None:

@@ -112,9 +112,9 @@ def collect_sample(side: Side, results: Sequence[Result], variant: str, quantity
     """Collect a variant's launches from the results of one case on one side of a comparison.
 
     A result is excluded if it is noisy. It is also excluded if the variant (for `relative`, the variant or its
-    baseline) is missing, failed, or has a failed check.
+    baseline) is missing, failed, has a failed check, or has no time in any round.
     """
-    label = f"{variant}{' p99' if quantity == 'p99' else ''} in {side.name}"
+    label = f"{variant} p99 in {side.name}" if quantity == "p99" else f"{variant} in {side.name}"
     if quantity == "relative":
         label += f", relative to {results[0].case.baseline},"  # the comma belongs before the sentence's verb
     logarithms_by_result: list[tuple[float, ...]] = []
@@ -180,7 +180,10 @@ def _launch_logarithms(variants: Sequence[VariantResult], quantity: ComparedQuan
 
 
 def _logarithms_by_round(variant: VariantResult, quantity: ComparedQuantity) -> dict[int, float]:
-    """Return log(seconds) of each launch of a variant, by round; leave out launches without this quantity."""
+    """Return log(seconds) of each launch of a variant, by round; leave out launches without this quantity.
+
+    For `relative`, the seconds are the variant's own: the caller divides them by the baseline's.
+    """
     logarithms = {}
     for launch in variant.launches:
         seconds = launch.p99_seconds if quantity == "p99" else launch.seconds
