@@ -84,7 +84,11 @@ def different_fields(left: BenchmarkRunSpec, right: BenchmarkRunSpec) -> tuple[s
 
 
 def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
-    """Return the object to create, in the namespace of its manifest or, if the manifest has none, of the client."""
+    """Return the object to create, in the namespace of its manifest or, if the manifest has none, of the client.
+
+    Raises ClusterError if the manifest has another namespace than the option --namespace.
+    """
+    # A manifest that was copied from a cluster has the status of another run.
     content = {key: value for key, value in manifest.content.items() if key != "status"}
     metadata = manifest.run.metadata
     has_other_namespace = metadata.namespace not in {"", client.namespace}  # "": the manifest has none
@@ -123,7 +127,10 @@ def _dry_run_or_find(client: Client, body: Manifest, new_run: BenchmarkRun) -> M
 
 
 def _explain_difference(name: str, fields: Sequence[str], *, was_refused: bool = False) -> str:
-    """Explain that a run of this name exists with other values of these fields of its spec."""
+    """Explain that a run of this name exists with other values of these fields of its spec, and what to do.
+
+    `was_refused` is True if the operator found the existing run invalid.
+    """
     if was_refused:
         advice = "the operator refused the existing run, so kubectl apply may correct it; or give this run another name"
     elif set(fields) == {"runPolicy"}:  # the only field of an accepted run that can be changed

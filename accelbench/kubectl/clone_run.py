@@ -31,7 +31,7 @@ ACTION_FIELDS = ("cancel", "suspend")
 
 
 def user_metadata(metadata: Manifest) -> Manifest:
-    """Return only the name, the namespace, and the labels and annotations that users set, not tools."""
+    """Return the metadata that users set: the name, the namespace, and labels and annotations that are not of tools."""
     cleaned: Manifest = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
     for field in ("labels", "annotations"):
         values = metadata.get(field) or {}
@@ -50,7 +50,7 @@ def clone_run(run: Manifest, name: str | None = None) -> Manifest:
         problem = f"{outcome_text(run)}. Correct that, and apply the manifest again"
         raise InvalidSpecError(f"benchmarkrun/{run['metadata']['name']}", [Problem("", problem)])
     spec = copy.deepcopy(run["spec"])
-    spec["series"] = spec.get("series") or run["metadata"]["name"]
+    spec["series"] = spec.get("series") or run["metadata"]["name"]  # a run without a series is in that of its name
     old_policy = spec.pop("runPolicy", None) or {}
     # Leave out the fields that cancel or suspend a run.
     new_policy = {key: value for key, value in old_policy.items() if key not in ACTION_FIELDS}

@@ -226,8 +226,7 @@ class _Follower:
     def _handle_log_closed(self, pod: str, lines_read: int, refusal: str, *, pod_ended: bool) -> None:
         """Store how many lines were read, after a thread stopped reading the log.
 
-        If the pod has not ended, its log is read again later. `refusal` says why no log can be read, or is
-        empty.
+        If the pod has not ended, its log is read again later. `refusal` says why no log can be read, or is empty.
         """
         self._reading_pod = None
         self._lines_read[pod] = lines_read
@@ -243,7 +242,8 @@ class _Follower:
             self._next_read_time = self._clock() + RETRY_SECONDS
 
     def _print_condition(self) -> None:
-        """Print why the run waits, unless that was printed before."""
+        """Print why the run waits, unless that was printed before, or logs show that it does not wait."""
+        # While a run has not finished, this condition has the reason why it waits.
         finished_condition = condition(self.run, "Finished")
         reason = finished_condition.get("reason")
         if reason != self._last_reason:
@@ -251,7 +251,7 @@ class _Follower:
             self._printed_messages = set()
         if not finished_condition or finished_condition["status"] == "True":
             return  # no operator has picked up the run, or the run has finished
-        # While cases run, their logs show the progress.
+        # While cases run, their logs show the progress, unless the server has refused a log.
         if reason != "Running" or self._logs_forbidden:
             self._print_once(f"{reason}: {finished_condition['message']}")
 
@@ -272,7 +272,8 @@ class _Follower:
         running_pods = [attempt["pod"] for attempt in attempts if attempt.get("pod") and not attempt.get("finished")]
         unread_pods = [pod for pod in running_pods if pod not in self._pods_read_to_end]
         if unread_pods:
-            # False sorts before True: the displayed pod is first, and pods whose log could not be read yet are last.
+            # False sorts before True: the displayed pod is first. Pods whose log could not be read yet (0) are last,
+            # after pods whose log was not tried yet (None).
             pod = min(unread_pods, key=lambda pod: (pod != self._displayed_pod, self._lines_read.get(pod) == 0))
             self._reading_pod = pod
             self._start_thread(self._read_log, self.run["metadata"]["namespace"], pod, self._lines_read.get(pod, 0))

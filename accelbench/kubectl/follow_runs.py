@@ -47,9 +47,10 @@ def print_applied_runs(applied_runs: Sequence[AppliedRun], output: RunOutput, *,
 def follow_runs(
     client: Client, applied_runs: Sequence[AppliedRun], *, timeout_seconds: float | None, output: RunOutput
 ) -> Exit:
-    """Follow all runs to their end, and return the worst exit code.
+    """Follow all runs to their end, one after the other, and return the worst exit code.
 
-    After `timeout_seconds`, an error or a signal, the unfinished runs are listed: they continue in the cluster.
+    After `timeout_seconds`, which are for all runs together, an error or a signal, the unfinished runs are listed: they
+    continue in the cluster. The exit code is then that of the timeout, the error or the signal.
     """
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     codes: list[Exit] = []

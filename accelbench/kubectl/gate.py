@@ -42,6 +42,8 @@ def is_finished(run: Mapping[str, Any]) -> bool:
 
 def outcome_text(run: Mapping[str, Any]) -> str:
     """Return how a finished run ended, as `REASON: MESSAGE`."""
+    # Both conditions have the same reason. If the spec was refused, the message of `Finished` is only the remedy, and
+    # the message of `Succeeded` says what is wrong.
     outcome = condition(run, "Succeeded") or condition(run, "Finished")
     return f"{outcome['reason']}: {outcome['message']}"
 
@@ -51,7 +53,7 @@ def exit_of(run: Mapping[str, Any]) -> Exit | None:
     if not is_finished(run):
         return None
     reason = condition(run, "Finished")["reason"]
-    if reason == ConditionReason.CASE_FAILED:  # the reasons of the attempts say more
+    if reason == ConditionReason.CASE_FAILED:  # the reasons of the attempts say what failed
         attempts = (run.get("status") or {}).get("attempts") or ()
         reasons = [attempt.get("reason", "") for attempt in attempts if attempt.get("finished")]
         codes = [FAILED_ATTEMPT_EXITS.get(attempt_reason, Exit.NOT_MEASURED) for attempt_reason in reasons]

@@ -73,7 +73,7 @@ def _read_lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
                 return
             if not follow:
                 raise
-            # Raises again if the pod was deleted. If not, its kubelet has no log yet.
+            # Raises NotFoundError again if the pod was deleted. If not, its kubelet has no log yet.
             client.get(POD.path(client.namespace, pod))
         except (InvalidError, UnreachableError):  # The container has not started, or the connection broke off.
             if not follow:
@@ -91,8 +91,8 @@ def _has_ended(client: "Client", pod: str) -> bool:
 def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
     """Return the name of the pod whose log to print: the running one, or else the latest.
 
-    `case` chooses among the pods of a sweep; None allows all. Raises ClusterError if there is no pod, if several pods
-    run or, without `follow`, if the pod has not started.
+    `case` chooses among the pods of a sweep; None allows all. Raises BadParameter if the run has no such case, and
+    ClusterError if there is no pod, if several pods run or, without `follow`, if the pod has not started.
     """
     from accelbench.api import labels
     from accelbench.cluster_api.errors import ClusterError

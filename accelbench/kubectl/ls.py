@@ -61,7 +61,8 @@ def _print_objects(client: "Client", path: str, output: ListOutput, *, watch: bo
 def _watch_changes(client: "Client", path: str, version: str, *, as_table: bool) -> Iterator[dict[str, Any]]:
     """Yield each run that changes after the resource version `version`, without end.
 
-    With `as_table`, yield a table with one row for each change.
+    With `as_table`, yield a table with one row for each change. If the server no longer knows the changes since the
+    version, all runs are yielded again.
     """
     from accelbench.cluster_api.errors import ExpiredError
 
@@ -70,7 +71,7 @@ def _watch_changes(client: "Client", path: str, version: str, *, as_table: bool)
             for event in client.watch(path, version, table=as_table):
                 version = event["object"]["metadata"].get("resourceVersion") or version
                 yield event["object"]
-        except ExpiredError:  # the server no longer knows the changes since that version: yield all runs again
+        except ExpiredError:  # the server no longer knows the changes since that version
             if as_table:
                 table_of_all_runs = client.table(path)
                 version = table_of_all_runs["metadata"]["resourceVersion"]
@@ -98,6 +99,7 @@ def _print_table(client: "Client", path: str, *, wide: bool, all_namespaces: boo
     """Print the server's table of runs; with `watch`, also every later change."""
     table = client.table(path)
     all_columns = table["columnDefinitions"]
+    # As in kubectl, a column whose priority is not 0 is only in the wide table.
     columns = [index for index, column in enumerate(all_columns) if wide or not column.get("priority")]
     heads = [all_columns[index]["name"].upper() for index in columns]
     if all_namespaces:

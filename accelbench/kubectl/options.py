@@ -112,7 +112,7 @@ def follow_options(command: Function) -> Function:
         callback=lambda _context, _parameter, value: value == "true",
         help="false: return once the run is created.",
     )
-    return wait(timeout(output(command)))
+    return wait(timeout(output(command)))  # `--help` lists the outermost option first
 
 
 def parse_duration(duration: str | None) -> float | None:

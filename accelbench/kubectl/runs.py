@@ -168,7 +168,7 @@ def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
     status = run.get("status") or {}
     exit_code = exit_of(run)
     versions = dict.fromkeys(result.result.fingerprint.get("accelbench", "") for result in results)  # each once
-    manifest = {
+    manifest = {  # without the status and the metadata that only a cluster sets
         "apiVersion": run["apiVersion"],
         "kind": run["kind"],
         "metadata": user_metadata(run["metadata"]),
@@ -197,6 +197,7 @@ def read_run_or_series(client: Client, name: str) -> tuple[Result, ...]:
 
 def _read_series(client: Client, name: str) -> tuple[Result, ...]:
     """Read the results of a series; raise UnknownRunError if there are none."""
+    # A label has only the beginning of a long name, so the full name in the result decides.
     labelled_results = _results_with_label(client, labels.SERIES, name)
     results = tuple(result.result for result in labelled_results if result.result.case.origin.series == name)
     if results:
