@@ -41,7 +41,7 @@ class Unreadable(Document):
     reported: bool = True
     """False if the launch did not report the fact."""
     probe_failed: bool = Field(default=False, alias="ours")
-    """True if accelbench's own probe gave no answer, so that no variant is to blame."""
+    """True if accelbench's own probe gave no answer, so that no variant is to blame. Results store it as `ours`."""
 
 
 T = TypeVar("T")

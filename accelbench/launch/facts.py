@@ -1,5 +1,8 @@
 """Define the facts that a launch reports about itself and its machine: a model for each, and `Facts` for all.
 
+A call of the program does one or several units of work. The workload names the unit, such as a step or a token, and
+times are divided by it.
+
 To add a fact, add a model and a field here, and report it in the launch.
 """
 
@@ -523,7 +526,7 @@ class Facts(Document):
     @model_validator(mode="before")
     @classmethod
     def _fill_missing(cls, reported: Any) -> Any:
-        """Replace each missing fact by an `Unreadable`, and convert names of facts to camelCase."""
+        """Replace each missing fact, also one that is None, by an `Unreadable`; convert names of facts to camelCase."""
         if not isinstance(reported, Mapping):
             return reported  # pydantic refuses it
         facts = {to_camel(name): value for name, value in reported.items() if value is not None}
@@ -536,7 +539,7 @@ class Facts(Document):
     def _omit_missing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Serialise the facts that the launch reported, valid or not; leave out those that it did not report."""
         facts: dict[str, Any] = serialise(self)
-        # An `Unreadable` is an invalid fact or, if its field `reported` is False, a missing one.
+        # An `Unreadable`, which is a dictionary here, is an invalid fact or, if `reported` is False, a missing one.
         return {name: value for name, value in facts.items() if tag_of(value) == "value" or value["reported"]}
 
 

@@ -179,7 +179,8 @@ class LaunchRecord(Document):
     def seconds(self, quantity: Quantity | None = None) -> float | None:
         """Return the launch's seconds per unit of work; None if nothing was timed.
 
-        `quantity` is a statistic of the blocks, such as their median; None stands for the protocol's first statistic.
+        `quantity` is a statistic of the blocks, such as their median; None stands for the protocol's first statistic,
+        which decides the verdict.
         """
         quantities = QUANTITIES[self.protocol]
         if not quantities:
@@ -200,6 +201,7 @@ class LaunchRecord(Document):
         """Return the quantile at `percent` of the requests' service times, without their wait in the queue.
 
         With another protocol than `arrivals`, nothing waits: return the launch's seconds per unit, whatever `percent`.
+        None if nothing was timed.
         """
         if self.protocol != "arrivals":
             return self.seconds()

@@ -132,7 +132,7 @@ def _read_lines(output: IO[bytes], on_tick: Callable[[], None], has_ended: Calla
 
 
 def _read_exit(code: int, log: Path) -> RunnerExit:
-    """Return the exit of a runner, from its exit status `code` and from the result and messages in its log."""
+    """Return the exit of a runner, from its exit status `code` and from the documents and messages in its log."""
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         log_content = read_log(lines)
     # Lines that begin with `accelbench/` are events and documents, not messages.

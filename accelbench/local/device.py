@@ -65,13 +65,14 @@ def _with_time_to_compile(run: BenchmarkRun) -> BenchmarkRun:
 
 
 def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> str:
-    """Return the name of the platform of the run's profile.
+    """Return the name of the platform of the run's profile; `root` is the directory that contains dev and proc.
 
     Raises InvalidSpecError if the run cannot be measured here.
     """
     profile_name = run.spec.accelerator.profile
     platform = platforms.find(profile_of(run).platform)
-    files = platform.files
+    files = platform.files  # one of them exists where the platform's driver is loaded
+    # `lstrip`: joined to `root`, an absolute path would replace it.
     if files and not any(Path(root, file.lstrip("/")).exists() for file in files):
         message = (
             f"{profile_name} needs a {platform.name} device and this machine shows none (no {' or '.join(files)}); run"
@@ -84,10 +85,10 @@ def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> str:
 
 
 def require_a_framework(*runs: BenchmarkRun) -> None:
-    """Raise InvalidSpecError if none of a run's frameworks is installed."""
+    """Raise InvalidSpecError for the first run of which no framework is installed."""
     for run in runs:
         messages = missing_frameworks(run)
-        if len(messages) == len(run.spec.variants):
+        if len(messages) == len(run.spec.variants):  # the framework of every variant is missing
             problems = [Problem("spec.variants", message) for message in dict.fromkeys(messages.values())]
             raise InvalidSpecError(run.metadata.name, problems)
 

@@ -198,7 +198,7 @@ def load_launches(result_path: Path) -> tuple[str, ...]:
 
 
 def explain(error: OSError | ValidationError) -> str:
-    """Describe why a result cannot be read."""
+    """Describe why a result cannot be read; of an invalid document, name the first problem."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     problem = error.errors(include_url=False)[0]

@@ -197,6 +197,7 @@ def parse_lock(text: str) -> dict[str, str]:
 
 def _key(environment: Environment) -> str:
     """Return the name of the environment's directory in the cache: a hash of its requirements and its Python."""
+    # Without a Python of its own, the environment is made from this one, so another installation needs another.
     python = environment.python or f"{sys.base_prefix} {sys.version}"
     contents = [LAYOUT, sorted(environment.requirements), LAUNCH_REQUIREMENTS, python]
     return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
@@ -223,7 +224,10 @@ def parse_option(text: str) -> dict[str, Any]:
 
 
 def parse_words(text: str) -> dict[str, Any]:
-    """Return the requirements and the Python that the words of `text` ask for, in the form of a manifest."""
+    """Return an environment in the form of a manifest: the requirements and the Python that `text` lists.
+
+    The words of `text` are those after `NAME=` in `parse_option`.
+    """
     environment: dict[str, Any] = {}
     for word in text.split():
         if minor := re.fullmatch(r"python(\d+\.\d+)", word):

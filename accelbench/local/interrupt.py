@@ -24,7 +24,7 @@ class Signals:
         self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Handle SIGINT, SIGTERM and the alarm that kills the child."""
+        """Handle SIGINT, SIGTERM and the alarm that kills the child; do nothing outside the main thread."""
         # Python allows signal handlers only in the main thread.
         if threading.current_thread() is not threading.main_thread():
             return self

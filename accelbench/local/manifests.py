@@ -1,4 +1,8 @@
-"""Read a manifest, a script or a workload's name as BenchmarkRuns, and check them."""
+"""Read a manifest, a script or a workload's name as BenchmarkRuns, and check them.
+
+A target is here what a user asks to measure: the path of a manifest or a script, or a workload's name. A use, such as
+`jax/jit`, is the framework and the mode of a variant.
+"""
 
 import re
 import sys
@@ -42,6 +46,7 @@ def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]
         raise InvalidSpecError(file, [Problem("", "it is a script and not a manifest; use accelbench check")])
     text = read_text(file)
     try:
+        # `load_manifests` reports the problems of all runs, with their lines. Overridden fields have no lines.
         runs = _load_with_assignments(text, source, assignments) if assignments else load_manifests(text, source)
     except InvalidManifestError as error:
         raise _with_variant_problems(error, file) from error
@@ -129,8 +134,8 @@ class VariantOptions:
     def manifest_variants(self, default_uses: Sequence[str]) -> list[dict[str, Any]]:
         """Return the variants in the form of a manifest.
 
-        Without --variant, they are the default ones and, for each environment, those default ones once more whose
-        framework the environment requires, to run in that environment.
+        Without --variant, they are all of `default_uses`. For each environment, those of them whose framework it
+        requires follow once more, to run in that environment.
         """
         chosen = list(self.variants)
         if not chosen:
@@ -145,14 +150,16 @@ class VariantOptions:
 
 def _requires(environment: Mapping[str, Any], package: str) -> bool:
     """Return True if a requirement of the environment, which has the form of a manifest, begins with the package."""
-    whole_name = re.compile(rf"{re.escape(package)}(?![-A-Za-z0-9._])")
+    whole_name = re.compile(rf"{re.escape(package)}(?![-A-Za-z0-9._])")  # for `jax`, not `jaxlib`
     return any(whole_name.match(requirement) for requirement in environment.get("requirements", ()))
 
 
 def _manifest_variant(text: str) -> dict[str, Any]:
     """Return the variant `USE` or `USE@ENVIRONMENT` in the form of a manifest; the latter is named USE-ENVIRONMENT."""
     use, at_sign, environment = text.partition("@")
-    return {"use": use, "name": f"{use}-{environment}", "environment": environment} if at_sign else {"use": use}
+    if not at_sign:
+        return {"use": use}
+    return {"use": use, "name": f"{use}-{environment}", "environment": environment}
 
 
 def _make_run(
@@ -223,7 +230,7 @@ def _with_path_for_workload(assignment: str, workload: Workload) -> str:
         measurement_fields = {info.alias or field for field, info in Measurement.model_fields.items()}
         if name in measurement_fields:
             raise UsageError(f"{name} is no parameter; did you mean measurement.{name}?", SET)
-        parameters = workload.Parameters.model_fields or ["none"]
+        parameters = workload.Parameters.model_fields or ["none"]  # the message lists them: `one of: none`
         hint = "(Other fields have a path, such as measurement.rounds.max.)"
         raise UsageError(f"{describe_unknown('parameter', name, parameters)} {hint}", SET)
     return f"workload.parameters.{assignment}"

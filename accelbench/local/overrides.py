@@ -165,21 +165,21 @@ def _check_container(container: Any, key: str | int, path: str) -> None:
 
 
 def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
-    """Return advice on what to write instead of an unknown path, whose parts are `keys`."""
+    """Return advice on what to write instead of an unknown path, whose parts are `keys`; `spec` is the manifest's."""
     known_paths = sorted(_known_paths(BenchmarkRunSpec, spec, ""))
     longer_paths = [known_path for known_path in known_paths if known_path.endswith(f".{path}")]
     if longer_paths:  # the beginning of the path was left out
         return f"did you mean {longer_paths[0]}?"
     wrong_index = _index_of_unknown_key(keys)
     start, end = list(_TOKEN.finditer(path))[wrong_index].span()
-    known_part, wrong_name, rest = path[:start].rstrip("."), path[start:end], path[end:]
+    known_part, wrong_name, part_after = path[:start].rstrip("."), path[start:end], path[end:]
     if known_part:
         type_of_known_part = _type_at(BenchmarkRunSpec, keys[:wrong_index])
         field_names = [name for name, _ in _fields(_plain_type(type_of_known_part))]
         similar_name = _find_similar(wrong_name, field_names)
         if similar_name:
             suggestion = f"{known_part}.{similar_name}"
-            whole_suggestion = suggestion + rest
+            whole_suggestion = suggestion + part_after
             return f"did you mean {whole_suggestion if whole_suggestion in known_paths else suggestion}?"
         if field_names:
             return f"{known_part} has {', '.join(field_names)}"

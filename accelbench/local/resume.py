@@ -42,5 +42,5 @@ def complete_results(
 
 @functools.cache
 def source_digest(workload: str) -> str | None:
-    """Return the digest of a workload's source as it is now; None if the source cannot be read."""
+    """Return the digest of a workload's source, as it is at the first call; None if the source cannot be read."""
     return fingerprint.of_source(type(catalogue.find(workload))).get(SOURCE)

@@ -161,7 +161,7 @@ def script_environment(script: Path | None, directory: RunDirectory) -> dict[str
 
 
 def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
-    """Return the most severe exit code that the outcomes of the cases call for."""
+    """Return the most severe exit code that the outcomes of the cases call for; SUCCESS if nothing went wrong."""
     codes: list[Exit] = []
     for outcome in outcomes:
         result = outcome.result
@@ -202,8 +202,7 @@ def _case_outcome(
 ) -> CaseOutcome:
     """Return the outcome of a case from its runner's exit.
 
-    `log` is the path of the runner's output. If the run was `interrupted` by a signal, a missing
-    result is not a problem.
+    `log` is the path of the runner's output. A missing result is no problem if a signal `interrupted` the run.
     """
     problems = [f"{case.name}: {problem}" for problem in runner_exit.problems]
     is_complete = runner_exit.result is not None and runner_exit.result.complete

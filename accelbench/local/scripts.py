@@ -81,7 +81,8 @@ def _is_value(statement: ast.stmt) -> bool:
 def _try_in_other_process(file: Path) -> str:
     """Load the script in another process; return why it ended that process or took too long, or an empty text.
 
-    A script that raises is no problem here: loading it in this process raises too.
+    A script that raises is no problem here: loading it in this process raises too. A script is tried once, however many
+    runs use it.
     """
     try:
         trial = subprocess.run(
@@ -90,7 +91,7 @@ def _try_in_other_process(file: Path) -> str:
             stdout=STANDARD_ERROR,
             timeout=TRIAL_SECONDS,
             check=False,
-            env={**os.environ, "PYTHONSAFEPATH": "1"},
+            env={**os.environ, "PYTHONSAFEPATH": "1"},  # a jax.py in the working directory must not hide the framework
         )
     except subprocess.TimeoutExpired:
         return f"{file.name} had not been loaded after {TRIAL_SECONDS} s; {ADVICE}"

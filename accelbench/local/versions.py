@@ -6,7 +6,7 @@ from accelbench.api.manifest import InvalidManifestError
 from accelbench.api.run import BenchmarkRun
 from accelbench.local.environments import parse_words
 from accelbench.local.errors import InvalidSpecError, UsageError
-from accelbench.local.suites.definition import BenchmarkSuite, PlannedRun, Question, plan, plan_target, repeated_names
+from accelbench.local.suites.definition import BenchmarkSuite, PlannedRun, ReplaceRun, plan, plan_target, repeated_names
 from accelbench.plan.names import unique_name
 from accelbench.plan.versions import (
     InvalidReleasesError,
@@ -36,7 +36,7 @@ def read_releases(texts: Sequence[str]) -> tuple[Release, ...]:
 
 
 def directory_name(releases: Sequence[Release]) -> str:
-    """Return a name for the directory of the results of these releases."""
+    """Return a name for the directory of the results of these releases: their labels, shortened if too long."""
     name = "-".join(release.label for release in releases)
     return name if len(name) <= LONGEST_NAME else unique_name(name, name)
 
@@ -44,12 +44,14 @@ def directory_name(releases: Sequence[Release]) -> str:
 def plan_targets(
     targets: Sequence[str], variants: Sequence[str], assignments: Sequence[str], releases: Sequence[Release]
 ) -> tuple[PlannedRun, ...]:
-    """Return the runs that compare the releases by each target; raises InvalidSpecError and UsageError.
+    """Return the runs that compare the releases by each of `targets`: manifests, scripts or workloads.
 
-    The arguments are those of `plan_target`.
+    `variants` and `assignments` are as in `plan_target`. Raises InvalidSpecError and UsageError.
     """
-    question = _in_releases(releases)
-    planned = [run for target in targets for run in plan_target(target, variants, assignments, question=question)]
+    replace_run = _compare_releases_by(releases)
+    planned: list[PlannedRun] = []
+    for target in targets:
+        planned += plan_target(target, variants, assignments, replace_run=replace_run)
     if repeated := repeated_names(planned):
         raise UsageError(f'several runs are named "{repeated[0]}"; give each workload once', WORKLOAD)
     return tuple(planned)
@@ -59,13 +61,14 @@ def plan_suite(
     suite: BenchmarkSuite, source: str, assignments: Sequence[str], releases: Sequence[Release]
 ) -> tuple[PlannedRun, ...]:
     """Return the runs that compare the releases by each run of a suite; raises InvalidSpecError."""
-    return plan(suite, source, assignments, _in_releases(releases))
+    return plan(suite, source, assignments, _compare_releases_by(releases))
 
 
-def _in_releases(releases: Sequence[Release]) -> Question:
+def _compare_releases_by(releases: Sequence[Release]) -> ReplaceRun:
     """Return a function that replaces a run by those that compare the releases; it raises InvalidSpecError."""
 
-    def ask(run: BenchmarkRun) -> tuple[BenchmarkRun, ...]:
+    def replace_run(run: BenchmarkRun) -> tuple[BenchmarkRun, ...]:
+        """Return a run for each variant of the releases' framework, whose variants are the releases."""
         try:
             return compare_releases(run, releases)
         except NotInReleasesError as error:
@@ -73,4 +76,4 @@ def _in_releases(releases: Sequence[Release]) -> Question:
         except InvalidManifestError as error:
             raise InvalidSpecError(error.source, error.problems) from error
 
-    return ask
+    return replace_run

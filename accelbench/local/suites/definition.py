@@ -1,6 +1,7 @@
 """Read a suite: a YAML document that lists manifests and workloads. All of it is checked before anything is measured.
 
-Suites run on this machine only: a cluster does not have this kind.
+Suites run on this machine only: a cluster does not have this kind. A target is here the path of a manifest or a script,
+or a workload's name.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -92,12 +93,12 @@ class PlannedRun:
         return self.run.metadata.name
 
 
-Question = Callable[[BenchmarkRun], Sequence[BenchmarkRun]]
-"""Returns the runs to measure in place of a run."""
+ReplaceRun = Callable[[BenchmarkRun], Sequence[BenchmarkRun]]
+"""Returns the runs to measure in place of a run, such as one that compares releases by its workload."""
 
 
-def ask_as_written(run: BenchmarkRun) -> tuple[BenchmarkRun, ...]:
-    """Return the run itself."""
+def keep_run(run: BenchmarkRun) -> tuple[BenchmarkRun, ...]:
+    """Return the run itself, to measure it as it is written."""
     return (run,)
 
 
@@ -156,7 +157,7 @@ def _shipped() -> Any:
 
 
 def plan(
-    suite: BenchmarkSuite, source: str, assignments: Sequence[str] = (), question: Question = ask_as_written
+    suite: BenchmarkSuite, source: str, assignments: Sequence[str] = (), replace_run: ReplaceRun = keep_run
 ) -> tuple[PlannedRun, ...]:
     """Return the runs of a suite, in order; raises InvalidSpecError with the problems of all its entries.
 
@@ -164,7 +165,7 @@ def plan(
         suite: The suite.
         source: Path of the suite's file. Paths in the suite are relative to it, and messages name it.
         assignments: Overrides for all runs, which come last.
-        question: Returns the runs to measure in place of a run, as `plan_target` takes it.
+        replace_run: Returns the runs to measure in place of a run, as `plan_target` takes it.
     """
     problems: list[Problem] = []
     planned_runs: list[PlannedRun] = []
@@ -173,7 +174,9 @@ def plan(
         all_assignments = [*suite.spec.set, *entry.set, *assignments]
         try:
             target = _target(entry, Path(source).parent)
-            planned_runs += plan_target(target, entry.variants, all_assignments, name=entry.name, question=question)
+            planned_runs += plan_target(
+                target, entry.variants, all_assignments, name=entry.name, replace_run=replace_run
+            )
         except UsageError as error:
             problems.append(Problem(path, f"{entry.file or entry.workload}: {error}"))
         except InvalidSpecError as error:
@@ -198,7 +201,7 @@ def plan_target(
     assignments: Sequence[str],
     *,
     name: str | None = None,
-    question: Question = ask_as_written,
+    replace_run: ReplaceRun = keep_run,
 ) -> list[PlannedRun]:
     """Return the runs of a manifest, a script or a workload, as this machine can measure them.
 
@@ -209,16 +212,16 @@ def plan_target(
         variants: Variants of a workload or script, the baseline first; none for the default ones.
         assignments: Overrides as `PATH=VALUE`.
         name: The name of the run, if not that of its manifest.
-        question: Returns the runs to measure in place of each run of the target; may raise InvalidSpecError.
+        replace_run: Returns the runs to measure in place of each run of the target; may raise InvalidSpecError.
     """
     runs = [prepare_compilation(run) for run in read_target(target, variants, assignments)]
     if name is not None:
         if len(runs) > 1:
             raise InvalidSpecError(target, [Problem("", f"holds {len(runs)} runs, so they cannot share a name")])
         runs = [_with_name(runs[0], name)]
-    runs = [asked for run in runs for asked in question(run)]
-    require_a_framework(*runs)
-    return [PlannedRun(run, platform_of(run), script_of(run, target)) for run in runs]
+    runs_to_measure = [new_run for run in runs for new_run in replace_run(run)]
+    require_a_framework(*runs_to_measure)
+    return [PlannedRun(run, platform_of(run), script_of(run, target)) for run in runs_to_measure]
 
 
 def _target(entry: SuiteEntry, directory: Path) -> str:
