@@ -1,4 +1,7 @@
-"""Turn the question of a run into one about releases of a framework: each release is a variant. Pure."""
+"""Replace the variants of a run by releases of a framework, so that the run compares these releases. Pure.
+
+A release is a version of a framework, with the packages and the Python that it is measured with.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,66 +61,77 @@ def parse_releases(environments: Sequence[Mapping[str, Any]]) -> tuple[Release, 
         raise InvalidReleasesError(
             f"{len(environments)} given; compare 2 to {MAXIMUM_VARIANTS} releases, as in: jax==0.9.2 jax==0.10.2"
         )
-    found = [_find_framework(environment) for environment in environments]
-    for environment, framework in zip(environments, found, strict=True):
-        if framework.name != found[0].name:
+    environment_frameworks = [_find_framework(environment) for environment in environments]
+    first_framework = environment_frameworks[0]
+    for environment, framework in zip(environments, environment_frameworks, strict=True):
+        if framework.name != first_framework.name:
             raise InvalidReleasesError(
-                f"{_words(environment)}: is {framework.title}, and the first release is {found[0].title}; releases of "
-                "one framework are compared. accelbench run --environment compares frameworks"
+                f"{_as_argument(environment)}: is {framework.title}, and the first release is {first_framework.title}; "
+                "releases of one framework are compared. accelbench run --environment compares frameworks"
             )
     labels = _label(environments)
     return tuple(
         Release(label, framework, tuple(environment["requirements"]), environment.get("python"))
-        for label, environment, framework in zip(labels, environments, found, strict=True)
+        for label, environment, framework in zip(labels, environments, environment_frameworks, strict=True)
     )
 
 
 def _find_framework(environment: Mapping[str, Any]) -> Framework:
-    """Return the framework that the environment's first requirement is of; raises InvalidReleasesError."""
-    words = _words(environment)
+    """Return the framework whose package the environment's first requirement names; raises InvalidReleasesError."""
+    argument = _as_argument(environment)
     python = environment.get("python")
     if python is not None and (refusal := rules.MEASURABLE_PYTHON.refusal(python)):
-        raise InvalidReleasesError(f"{words}: {refusal}")
+        raise InvalidReleasesError(f"{argument}: {refusal}")
     requirements = environment.get("requirements", ())
     match = _REQUIREMENT.match(requirements[0]) if requirements else None
     if match is None:
-        raise InvalidReleasesError(f"{words}: write the framework's package first, as in jax==0.9.2")
+        raise InvalidReleasesError(f"{argument}: write the framework's package first, as in jax==0.9.2")
     by_package = {normalize_package(framework.package): framework for framework in frameworks.every()}
     package = normalize_package(match["name"])
     framework = by_package.get(package)
     if framework is None:
         suggestion = suggest_name(package, by_package)
         raise InvalidReleasesError(
-            f"{words}: {package} is not the package of a framework, which has to come first; {suggestion}"
+            f"{argument}: {package} is not the package of a framework, which has to come first; {suggestion}"
         )
+    # Only an exact version shows now that the release is too old. Of others, uv chooses the version later.
     pinned = _PINNED.fullmatch(requirements[0][match.end() :])
     if pinned and (reason := framework.why_too_old(pinned["version"])):
-        raise InvalidReleasesError(f"{words}: {reason}")
+        raise InvalidReleasesError(f"{argument}: {reason}")
     return framework
 
 
-def _words(environment: Mapping[str, Any]) -> str:
-    """Return the environment as it is written on the command line."""
+def _as_argument(environment: Mapping[str, Any]) -> str:
+    """Return the environment as it is written on the command line, such as `jax==0.9.2 python3.12`."""
+    words = list(environment.get("requirements", ()))
     python = environment.get("python")
-    minor = [python if python.startswith("/") else f"python{python}"] if python else []
-    return " ".join((*environment.get("requirements", ()), *minor))
+    if python:  # the path of an interpreter, or a minor such as 3.12
+        words.append(python if python.startswith("/") else f"python{python}")
+    return " ".join(words)
 
 
 def _label(environments: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a name for each release: its first requirement or, if two of these agree, all that is asked for.
+    """Return a name for each release: its first requirement or, if two releases have the same, its whole argument.
 
     Raises InvalidReleasesError if two releases are the same.
     """
-    for texts in ([environment["requirements"][0] for environment in environments], [*map(_words, environments)]):
+    first_requirements = [environment["requirements"][0] for environment in environments]
+    arguments = list(map(_as_argument, environments))
+    for texts in (first_requirements, arguments):
         labels = [re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.") for text in texts]
-        if len(set(map(slug, labels))) == len(labels):
+        environment_names = list(map(slug, labels))  # these have to be unique too
+        if len(set(environment_names)) == len(environment_names):
             return labels
-    repeated = next(text for text in texts if texts.count(text) > 1 or labels.count(labels[texts.index(text)]) > 1)
+    repeated = next(
+        argument
+        for argument, name in zip(arguments, environment_names, strict=True)
+        if environment_names.count(name) > 1
+    )
     raise InvalidReleasesError(f"{repeated}: is given twice; give releases that differ")
 
 
 def compare_releases(run: BenchmarkRun, releases: Sequence[Release]) -> tuple[BenchmarkRun, ...]:
-    """Return a run for each variant of the releases' framework in `run`, whose variants are the releases.
+    """Return for each variant of the releases' framework in `run` a run of its own, whose variants are the releases.
 
     The first release is the baseline. A release has as much of the time limit as a variant of `run` has. The run's
     other variants and its expectations, which are about variants that no longer exist, are left out.
@@ -142,10 +156,11 @@ def _run_of_variant(run: BenchmarkRun, variant: Variant, releases: Sequence[Rele
     """Return the run that compares the releases by one variant of `run`; its name has the variant unless `is_only`."""
     manifest: dict[str, Any] = run.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
     spec = manifest["spec"]
-    spec.pop("baseline", None)
+    spec.pop("baseline", None)  # without it, the first variant is the baseline
     spec.pop("expectations", None)
     spec["environments"] = [release.environment for release in releases]
     spec["variants"] = list(_variants(variant, releases))
+    # The time limit is for all variants together. Each release gets as much as a variant had.
     limit = run.spec.measurement.time_limit_seconds * len(releases) // len(run.spec.variants)
     spec["measurement"]["timeLimitSeconds"] = min(limit, MAXIMUM_SECONDS)
     if not is_only:

@@ -84,6 +84,7 @@ def test_a_release_has_the_time_that_a_variant_had_and_other_settings_stay() -> 
         (["python3.12", "jax==0.10.2"], "write the framework's package first"),
         (["jax==0.9.2", "jax==0.9.2"], "jax==0.9.2: is given twice"),
         (["jax==0.9.2", "jax===0.9.2"], "is given twice"),
+        (["jax==0.9.2", "JAX==0.9.2"], "jax==0.9.2: is given twice"),
     ],
 )
 def test_releases_that_cannot_be_compared_are_refused_before_anything_is_installed(
