@@ -45,7 +45,7 @@ def _find_mounted(mount_lines: list[str], path: str, controller: str | None) -> 
     """
     version = 2 if controller is None else 1
     for line in mount_lines:
-        general_fields, _, filesystem_fields = line.partition(" - ")
+        general_fields, _, filesystem_fields = line.partition(" - ")  # see proc_pid_mountinfo(5)
         filesystem, _, options = filesystem_fields.split(" ", 2)
         if filesystem != ("cgroup2" if controller is None else "cgroup"):
             continue
@@ -122,6 +122,7 @@ def _group_quota(directory: Path) -> float | None:
 def _group_directories(group: ControlGroup | None) -> Iterator[Path]:
     """Yield the directories of the group and of its parents, up to the mount point; their limits apply together."""
     directory = group.directory if group else None
+    # Every group has this file. The directory above the mount point has not.
     while directory is not None and (directory / "cgroup.procs").exists():
         yield directory
         directory = directory.parent

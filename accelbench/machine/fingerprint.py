@@ -57,7 +57,7 @@ def of_host(
     `root` is the directory that contains proc and sys; `threads` is how many CPUs a launch may use.
     """
     cpus = _read_cpus(root / "proc/cpuinfo")
-    first_cpu = cpus[0]
+    first_cpu = cpus[0]  # without fields if the file cannot be read
     flags = (first_cpu.get("flags") or first_cpu.get("Features") or "").split()  # the fields of x86 and of Arm
     entries = {
         "cpu": first_cpu.get("model name") or first_cpu.get("CPU implementer") or platform.machine(),
@@ -99,8 +99,9 @@ def of_launches(case: Case, launches: Iterable[LaunchRecord]) -> dict[str, str]:
         device_values: dict[str, Any] = dict(value_or_none(facts.device_settings) or {})
         if device:
             device_values |= device.model_dump()
-        owner = "" if case.environment_of(launch.variant) is None else f"{_VARIANT}.{launch.variant}."
-        for prefix, values in ((f"{owner}version", versions), ("device", device_values)):
+        has_own_environment = case.environment_of(launch.variant) is not None
+        version_prefix = f"{_VARIANT}.{launch.variant}.version" if has_own_environment else "version"
+        for prefix, values in ((version_prefix, versions), ("device", device_values)):
             for name, value in values.items():
                 merged.setdefault(f"{prefix}.{name}", set()).add(str(value))
     return {name: " | ".join(sorted(values))[:MAXIMUM_VALUE_CHARACTERS] for name, values in sorted(merged.items())}

@@ -35,8 +35,8 @@ def code_of(source: str) -> str:
     except (SyntaxError, ValueError, tokenize.TokenError):
         return source
     for span in sorted(spans, reverse=True):  # from the end, so that the other spans keep their columns
-        rest = lines[span.last_line][span.end :]
-        lines[span.first_line] = lines[span.first_line][: span.start] + rest
+        text_after = lines[span.last_line][span.end :]
+        lines[span.first_line] = lines[span.first_line][: span.start] + text_after
         for index in range(span.first_line + 1, span.last_line + 1):
             lines[index] = ""
     inside_strings = _lines_inside_strings(tree)
@@ -73,7 +73,7 @@ def _docstring_nodes(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def _lines_inside_strings(tree: ast.Module) -> frozenset[int]:
-    """Return the lines, from 0, of strings that span several lines, without docstrings: their blank lines are kept."""
+    """Return the lines, from 0, of strings that span several lines, without docstrings: their blank lines are code."""
     docstrings = set(_docstring_nodes(tree))
     inside: set[int] = set()
     for node in ast.walk(tree):
