@@ -85,9 +85,10 @@ def compare(
     """Measure which function is faster, and check that all compute the same.
 
     Args:
-        arrays: Dictionary of NumPy arrays, or a function of a NumPy random generator that returns one. Each function
-            has parameters with the names of these arrays. For unseen inputs the function is called with another
-            generator; each float array of a dictionary is multiplied by one number between 1.01 and 1.05.
+        arrays: Dictionary of NumPy arrays, or a function of a NumPy random generator that returns one. Each compared
+            function has parameters with the names of these arrays. To test the compared functions on inputs that they
+            have not had before, `arrays` is called with another generator; if it is a dictionary, each float array is
+            multiplied by one number between 1.01 and 1.05.
         reference: Function of the arrays in NumPy that returns the right result; by default the baseline's function
             is run in float64 on the CPU.
         canonical: Function that brings outputs, as NumPy arrays, to one form if several forms are right. Its parameters
@@ -238,9 +239,9 @@ def _written_script(
     precision: PrecisionPolicy | None,
     settings: Mapping[str, object],
 ) -> Iterator[tuple[Path, BenchmarkRun, str]]:
-    """Write the functions into a script that exists within the `with` block; return it, its run and its platform.
+    """Write the functions into a script that exists within the `with` block; return its path, its run and its platform.
 
-    The arguments are those of `compare`, whose errors it raises; `declared` has `measure`, `cost` and `operations`.
+    The arguments are those of `compare`, and the errors too; `declared` has `measure`, `cost` and `operations`.
     """
     _check_arguments(functions, arrays, reference)
     if canonical is not None and not callable(canonical):
@@ -267,7 +268,7 @@ def _check_arguments(
 
     `functions` has the keyword arguments: functions to compare, such as `jax`, and their setups, such as `setup_jax`.
     """
-    compared = {name for name in functions if frameworks.name_of(name) in frameworks.names()}
+    compared = {name for name in functions if frameworks.name_of(name) in frameworks.names()}  # such as `jax_scan`
     setups = {name for name in functions if name.startswith(SETUP_PREFIX)}
     unknown_keywords = functions.keys() - compared - setups
     if unknown_keywords:
@@ -309,7 +310,7 @@ def _describe_unknown_keyword(name: str) -> str:
 def _with_reference(
     functions: Mapping[str, Callable[..., Any]], reference: Callable[..., Any] | None
 ) -> dict[str, Callable[..., Any]]:
-    """Add the reference, if there is one, to the functions."""
+    """Return the functions and, if there is one, the reference under the name `reference`."""
     return dict(functions) if reference is None else {**functions, "reference": reference}
 
 
@@ -386,7 +387,8 @@ def _define_declared(name: str, declaration: Any) -> Iterator[str]:
         yield from _define_pickled(name, declaration)
     elif declaration is not None:
         try:
-            yield f"{name} = {declarations.literal(name, declaration, 'this call')}\n"
+            code = declarations.literal(name, declaration, source="this call")  # errors name the source
+            yield f"{name} = {code}\n"
         except InvalidWorkloadError as error:
             raise ValueError(str(error)) from None
 
@@ -480,5 +482,5 @@ def _advise_file(name: str) -> str:
 
 
 def _format_yaml(value: object) -> str:
-    """Return the value of a setting as YAML has it: `true` for True."""
+    """Return the value of a setting as YAML: `true` for True, and any other value as Python writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

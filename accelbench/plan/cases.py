@@ -116,21 +116,26 @@ def case_names(run: BenchmarkRun) -> tuple[str, ...]:
 
 
 def _combination(run: BenchmarkRun, index: int) -> tuple[dict[str, ParameterValue], str | None]:
-    """Return the swept values and the compile target of the case with this index; the last axis varies fastest."""
+    """Return the swept values and the compile target of the case with this index; the target is None without targets.
+
+    The last axis varies fastest, and the target slowest.
+    """
     values: list[ParameterValue] = []
     for axis in reversed(run.spec.sweep):
         index, position = divmod(index, len(axis.values))
         values.append(axis.values[position])
-    # The rest of the index is that of the target, because targets vary slowest.
     names = [axis.name for axis in run.spec.sweep]
+    swept = dict(zip(names, reversed(values), strict=True))
+    # After the divisions, `index` is that of the target.
     targets = run.spec.accelerator.targets
-    return dict(zip(names, reversed(values), strict=True)), targets[index] if targets else None
+    return swept, targets[index] if targets else None
 
 
 def _name_case(swept: dict[str, ParameterValue], target: str | None) -> str:
     """Return the name of the case with these swept values and this compile target."""
     # Without the target in the name, results of one series for several targets would replace each other.
-    return case_name(swept | ({"target": target} if target else {}))
+    identity = {**swept, "target": target} if target else swept
+    return case_name(identity)
 
 
 def _convert_measurement(measurement: Measurement) -> CaseMeasurement:

@@ -34,8 +34,8 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
 
 def laptop_only_problems(run: BenchmarkRun) -> Iterator[Problem]:
     """Yield a problem for each field that is not possible on a cluster, because it refers to the user's machine."""
-    script = run.spec.workload.script
-    if script and script.file:
+    script_reference = run.spec.workload.script
+    if script_reference and script_reference.file:  # otherwise the script is in a ConfigMap
         yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
     if run.spec.environments:
         yield Problem("spec.environments", ENVIRONMENTS_ON_LAPTOPS.message)
@@ -53,13 +53,13 @@ def _check_workload(
 
     An exception in a user's workload becomes a problem. An exception in a built-in workload is a bug, and is raised.
     """
-    reference = run.spec.workload
-    if reference.script and script.path() is None:
+    workload_reference = run.spec.workload
+    if workload_reference.script and script.path() is None:
         return ()
     try:
-        workload = catalogue.find(reference.label)
+        workload = catalogue.find(workload_reference.label)
     except catalogue.UnknownWorkloadError as error:
-        path = "spec.workload.script" if reference.script else "spec.workload.name"
+        path = "spec.workload.script" if workload_reference.script else "spec.workload.name"
         return (Problem(path, str(error)),)
     try:
         return tuple(check(run, workload))
@@ -155,7 +155,7 @@ def _check_expectation_of_targets(
 
 
 def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Problem, ...]:
-    """Return a problem for each setting that the profile's platform does not support."""
+    """Return a problem for each setting that the profile's platform does not support; none if the run has targets."""
     if run.spec.accelerator.targets:
         return ()  # `check_targets` checks the platforms of the targets instead
     precision = run.spec.measurement.precision
@@ -174,19 +174,21 @@ def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Pro
 
 def _unsupported_options(run: BenchmarkRun, workload: Workload, platform: platforms.Platform) -> Iterator[Problem]:
     """Yield a problem for each variant with an option that the platform does not support; skip invalid variants."""
-    kinds = workload.variants()
+    variant_kinds = workload.variants()
     for index, variant in enumerate(run.spec.variants):
         with suppress(KeyError, ValidationError):  # `check_run` reports these
-            options = catalogue.parse_options(kinds[variant.use], variant.options)
+            options = catalogue.parse_options(variant_kinds[variant.use], variant.options)
             if reason := options.unsupported(platform.name):
                 yield Problem(f"spec.variants[{index}].options", reason)
 
 
 def _check_spec(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
-    """Return the problems of the run's parameters, variants, sweep and expectations."""
-    reference = run.spec.workload
+    """Return the problems of the run's parameters, variants and sweep; if there are none, those of its cases.
+
+    Those of cases are parameters that do not fit each other, the protocol, and expectations.
+    """
     parameters = Fields("parameter", workload.name, workload.Parameters)
-    problems = list(parameters.check("spec.workload.parameters", reference.parameters))
+    problems = list(parameters.check("spec.workload.parameters", run.spec.workload.parameters))
     problems += _check_variants(run, workload)
     for index, axis in enumerate(run.spec.sweep):
         problems += _check_axis(f"spec.sweep[{index}]", parameters, axis)
@@ -231,7 +233,7 @@ def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[
 
 def _why_no_variant(workload: Workload, use: str) -> str:
     """Describe why the workload has no variant `use`, such as `jax/jit`: wrong framework, mode or combination."""
-    program, _, mode = use.partition("/")
+    program, _, mode = use.partition("/")  # the program is a framework, or a script's function such as `jax_scan`
     uses = ", ".join(workload.variants())
     offered_modes = {variant.mode for name, variant in workload.variants().items() if name.startswith(f"{program}/")}
     try:
