@@ -77,7 +77,7 @@ ROWS: tuple[Row, ...] = (
     # What is associative takes more operations.
     right("kalman_scans", untested=("work-present",)),
     right("knn_bruteforce", on_a_push=True),
-    right("lennard_jones"),
+    right("molecular_forces"),
     right("logdet_hessian"),
     right("lstm_port"),
     right("mandelbrot"),
