@@ -1,4 +1,8 @@
-"""Show a comparison of runs: findings, a table, differences, change points. Pure."""
+"""Show a comparison of runs: findings, a table, differences, change points. Pure.
+
+Times are compared or, for the quantity `relative`, times divided by the baseline's of the same round. Such a ratio is
+shown by its inverse, the speedup over the baseline.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -20,6 +24,7 @@ MAXIMUM_CELL = 60
 MAXIMUM_IN_SENTENCE = 30
 """Maximum characters of a value in a sentence; longer values are left out."""
 SUFFIXES = {"p99": " p99", "relative": ", relative"}
+"""Text after a variant's name in the table, by quantity; the usual quantities, `median` or `p50`, need none."""
 ONE_RUN = (
     "a machine drifts from run to run, and rows in seconds do not allow for that: their intervals are too narrow. The "
     "relative rows do, and so do series of runs (docs/concepts/verdict.md)"
@@ -109,7 +114,8 @@ def _before_after_and_ratio(changes: Iterable[VariantChange]) -> Iterator[tuple[
 def sample_sizes(comparison: RunComparison) -> str:
     """Return how many launches or results the intervals are computed from: `from 6 launches in A and 8 launches in B`.
 
-    If these numbers differ between variants, return `VARIANTS from ... and ...` for each pair of numbers.
+    A series is a side with several results; its intervals are computed from results instead of launches. If these
+    numbers differ between variants, return `VARIANTS from ... and ...` for each pair of numbers.
     """
     variants_by_sizes: dict[str, list[str]] = {}
     for change in comparison.changes:
@@ -183,6 +189,7 @@ def _describe_refusal(comparison: RunComparison) -> tuple[str, ...]:
         groups.setdefault(difference.group or difference.name, []).append(difference)
     descriptions = ", ".join(_describe_group(name, differences) for name, differences in groups.items())
     lines = [f"Not compared, because these conditions differ: {descriptions}."]
+    # Advise an option only if it helps: a difference that is never allowed would still prevent the comparison.
     if never_allowed:
         names = " and ".join(never_allowed)
         lines.append(f"Times that differ in {names} are not the same quantity, and are never compared.")

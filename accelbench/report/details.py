@@ -16,6 +16,7 @@ from accelbench.stats.payback import NEGLIGIBLE_SECONDS, may_never_pay_back
 from accelbench.verdict.redaction import step_seconds
 
 FIRST_CALL = {"compile", "first-step"}
+"""Phases of a launch that together are its first call."""
 SMALLEST_SHARE = 0.01
 """Smallest share of a call that an operation is shown with."""
 
@@ -49,7 +50,7 @@ def requests(result: Result) -> Table | None:
         if variant.seconds is None or numbers.utilisation is None:
             continue
         times = (numbers.service_seconds, numbers.service_p99_seconds, numbers.p99_seconds)
-        service, service_p99, response_p99 = (figures.seconds(float(time)) if time else "" for time in times)
+        service, service_p99, response_p99 = map(_format_seconds, times)
         response = figures.seconds(float(variant.seconds.geometric_mean_seconds))
         busy_share = figures.percent(float(numbers.utilisation))
         rows.append((variant.name, busy_share, service, service_p99, response, response_p99))
@@ -66,6 +67,11 @@ def requests(result: Result) -> Table | None:
         f"({arrivals.process}; a response is the wait for earlier requests and the service)"
     )
     return make_table(caption, columns, rows)
+
+
+def _format_seconds(seconds: str | None) -> str:
+    """Format a decimal string of seconds; empty if it is None."""
+    return "" if seconds is None else figures.seconds(float(seconds))
 
 
 def tail(result: Result) -> Table | None:
@@ -157,7 +163,7 @@ def first_call_time(phases: Iterable[PhaseTime]) -> str:
 def operation_times(result: Result) -> Table | None:
     """Return the table of the operations that take most of each variant's call, a column for each variant.
 
-    Returns None if no variant was profiled.
+    The last row is how many times as long a call took under the profiler. Returns None if no variant was profiled.
     """
     profiles = {
         variant.name: variant.operation_times for variant in view.baseline_first(result) if variant.operation_times
@@ -165,27 +171,28 @@ def operation_times(result: Result) -> Table | None:
     if not profiles:
         return None
     slowdowns = {name: _slowdown(result, name) for name in profiles}
-    ranks = range(max(_operations_to_show(profile) for profile in profiles.values()))
-    rows = [
-        (str(rank + 1), *(_operation_cell(profile, rank, slowdowns[name]) for name, profile in profiles.items()))
-        for rank in ranks
-    ]
-    last_row = ("profiled/timed", *(figures.speedup(slowdown) if slowdown else "" for slowdown in slowdowns.values()))
+    row_count = max(_operations_to_show(profile) for profile in profiles.values())
+    rows = []
+    for rank in range(row_count):
+        cells = (_operation_cell(profile, rank, slowdowns[name]) for name, profile in profiles.items())
+        rows.append((str(rank + 1), *cells))
+    slowdown_cells = (figures.speedup(slowdown) if slowdown else "" for slowdown in slowdowns.values())
+    rows.append(("profiled/timed", *slowdown_cells))
     columns = (TableColumn("operation"), *(TableColumn(name, kind="sentence") for name in profiles))
     caption = (
         "Operations that take most (share of a call, runs in a call, source; no shares if the profiler makes a call "
         f"more than {MAXIMUM_SLOWDOWN} times as long)"
     )
-    return make_table(caption, columns, [*rows, last_row])
+    return make_table(caption, columns, rows)
 
 
 def _operations_to_show(profile: OperationTimes) -> int:
-    """Return how many operations take at least `SMALLEST_SHARE` of the call; they are the first."""
+    """Return how many operations take at least `SMALLEST_SHARE` of the call; a profile has the longest ones first."""
     return sum(profile.share(operation) >= SMALLEST_SHARE for operation in profile.operations)
 
 
 def _operation_cell(profile: OperationTimes, rank: int, slowdown: float | None) -> str:
-    """Describe an operation by its share of the call: `92 % aten::sort, 1x, rows.py:12`; empty if there is none.
+    """Describe the operation number `rank`, from 0: `92 % aten::sort, 1x, rows.py:12`; empty if it is not to be shown.
 
     The share is left out if the profiler slowed the call down too much, or by an unknown factor.
     """

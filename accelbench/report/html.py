@@ -62,6 +62,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
     if manifest is None and len(cases) == 1:
         manifest = reproduce.manifest_of_case(cases[0].result.case)
     results = [case.result for case in cases]
+    # `--processors` is an option of the whole run, so that every case has the same.
     processors = reproduce.processors_option(results[0]) if results else None
     sentences = overview_sentences(results)
     all_plots = len(cases) <= MAXIMUM_DRAWN_CASES
@@ -181,7 +182,10 @@ class _CasePage:
 
     @property
     def work_note(self) -> str:
-        """Return a note on how work is counted and where the device's limits come from; empty without such limits."""
+        """Return a note on how work is counted and where the device's limits come from; empty without such limits.
+
+        `numbers.share_of_limit` is a variant's rate as a share of such a limit, and `limits` is the limit's source.
+        """
         sources = {variant.limits for variant in self.result.variants if variant.numbers.share_of_limit}
         descriptions = {
             "measured": "the best matrix product and stream triad of any launch of this case",
@@ -220,8 +224,10 @@ class _CasePage:
     @property
     def picture_caption(self) -> str:
         """Return the caption of the workload's picture, and where its numbers come from."""
-        if self._picture is None or not self._picture.panels:
-            return self._picture.caption if self._picture else ""
+        if self._picture is None:
+            return ""
+        if not self._picture.panels:
+            return self._picture.caption  # the error because of which there is no picture
         origin = "Drawn from the same computation in NumPy, to which the variants' outputs were compared."
         return f"{self._picture.caption} {origin}"
 
@@ -336,7 +342,8 @@ def _check_table(caption: str, checks: Sequence[Check]) -> Table:
 def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
     """Return the sentences at the top of the page.
 
-    For several cases, they count the outcomes of all comparisons, and describe the fastest and the slowest variant.
+    For several cases, they count the outcomes of all comparisons, and repeat the sentences of those with the largest
+    and with the smallest speedup.
     """
     if not results:
         return ("No case has a result.",)
@@ -351,16 +358,16 @@ def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
     counts = Counter(_outcome(comparison) for _, comparison in comparisons)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     sentences = [f"{len(comparisons)} comparisons in {len(results)} cases: {outcomes}."]
-    decided = [(result, comparison) for result, comparison in comparisons if comparison.verdict]
+    with_verdict = [(result, comparison) for result, comparison in comparisons if comparison.verdict]
     # From slowest to fastest. A comparison with a verdict has a speedup; `or 0` is for the type checker.
-    decided.sort(key=lambda pair: float(pair[1].speedup or 0))
-    fastest_and_slowest = [decided[-1], decided[0]] if len(decided) > 1 else decided
+    with_verdict.sort(key=lambda pair: float(pair[1].speedup or 0))
+    fastest_and_slowest = [with_verdict[-1], with_verdict[0]] if len(with_verdict) > 1 else with_verdict
     sentences += [f"With {case_label(result)}: {comparison.sentence}" for result, comparison in fastest_and_slowest]
     return tuple(sentences)
 
 
 def overview_table(results: Sequence[Result]) -> Table | None:
-    """Return a table with a row for each case and a column for each compared variant; None for a single case.
+    """Return a table with a row for each case and a column for each compared variant; None with fewer than two cases.
 
     If all cases were only compiled, return the table of the programs' memory.
     """

@@ -59,5 +59,5 @@ def series_from_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:
 def _series_from_summary(launch: LaunchSummary) -> LaunchSeries:
     """Return the times of a launch from its summary, which has quantiles of the blocks instead of all blocks."""
     quantiles = (launch.p5_seconds, launch.seconds, launch.p95_seconds)
-    seconds = tuple(float(value) for value in quantiles if value)
+    seconds = tuple(float(value) for value in quantiles if value)  # a summary may lack the percentiles
     return LaunchSeries(launch.round, seconds, float(launch.seconds), has_blocks=False)

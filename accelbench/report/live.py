@@ -48,7 +48,7 @@ UNFINISHED: dict[Unfinished, str] = {
 """What is shown of a launch that was not finished, by the reason."""
 
 BAR_WIDTH = 14
-"""Columns for the bar, so that it fits with rounds, time and the longest estimate into eighty."""
+"""Characters of the progress bar; with the rounds, the time and the longest estimate, it fits into 80 columns."""
 
 
 class Display(Protocol):
@@ -223,7 +223,7 @@ class LiveTable:
         self._progress: Progress | None = None
         self._case_number, self._case_count = 1, 1
         self._case_durations: list[float] = []
-        # Without rich's thread for refreshing, because drawing could disturb timed blocks (see `tick`).
+        # Without auto_refresh, which draws in a thread: drawing could disturb timed blocks (see `tick`).
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._draw)
 
     def start_case(self, case: Case, case_number: int, case_count: int) -> None:
@@ -335,7 +335,7 @@ def round_lines(finished: RoundFinished) -> Iterator[str]:
         if variant_seconds := seconds[variant_time.variant]:
             texts.append(figures.seconds(variant_seconds, digits))
         comparison = comparisons.get(variant_time.variant)
-        if variant_time.invalid:
+        if variant_time.invalid:  # checks of this variant failed; `comparison` also names those of the baseline
             texts.append(f"invalid: {', '.join(variant_time.invalid)}")
         elif comparison is not None and (comparison.speedup or comparison.invalid):
             texts.append(estimate_text(comparison))
@@ -427,6 +427,7 @@ def _status_line(progress: Progress, now: float, run_remaining: Remaining | None
     measurement = progress.case.measurement
     active_states = [state for state in progress.states if state.failure is None]
     completed_rounds = float(progress.rounds_complete)
+    # `progress.round` is the number of the latest round, and each finished round is complete or discarded.
     is_in_round = progress.rounds_complete + progress.discarded_rounds < progress.round
     if is_in_round and active_states:  # each launch of this round advances the bar by a fraction of a round
         launches = sum(state.last_round == progress.round for state in active_states)
@@ -445,7 +446,7 @@ def _status_line(progress: Progress, now: float, run_remaining: Remaining | None
 
 
 def time_left(run_remaining: Remaining | None) -> str:
-    """Format the remaining time of a run, `45 s to 2 min 05 s left`, which is None until the first launch has ended."""
+    """Format the remaining time of a run as `45 s to 2 min 05 s left`; it is None until the first launch has ended."""
     if run_remaining is None:
         return "time left: known after the first launch"
     minimum = figures.duration(run_remaining.minimum_seconds)

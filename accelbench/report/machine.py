@@ -45,15 +45,15 @@ def describe(fingerprint: Mapping[str, str]) -> str:
 def describe_all(fingerprints: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
     """Describe each machine with its software once, in the order of the fingerprints.
 
-    Two fingerprints are of one machine if they agree in each entry that both have: a result of PyTorch alone has no
-    version of JAX.
+    Two fingerprints are of one machine if they agree in each shown entry that both have: a result of PyTorch alone has
+    no version of JAX.
     """
     machines: list[dict[str, str]] = []
     for fingerprint in fingerprints:
         entries = {name: text for name, text in fingerprint.items() if name in SHOWN or name.startswith(VERSION)}
-        for known in machines:
-            if all(known.get(name, text) == text for name, text in entries.items()):
-                known.update(entries)
+        for machine in machines:
+            if all(machine.get(name, text) == text for name, text in entries.items()):
+                machine.update(entries)
                 break
         else:
             machines.append(entries)
@@ -65,7 +65,7 @@ def describe_environments(result: Result) -> tuple[str, ...]:
     lines = []
     for variant in result.case.variants:
         environment = result.case.environment_of(variant.name)
-        if environment is not None and environment.lock_digest:  # otherwise it could not be used
+        if environment is not None and environment.lock_digest:  # one that cannot be used has no lock
             versions = _framework_versions(result.fingerprint, f"variant.{variant.name}.version.")
             texts = [f"Python {environment.python_version}", *versions, f"lock {environment.lock_digest}"]
             lines.append(f"{variant.name} in environment {environment.name}: {', '.join(texts)}")
@@ -73,7 +73,10 @@ def describe_environments(result: Result) -> tuple[str, ...]:
 
 
 def _framework_versions(fingerprint: Mapping[str, str], prefix: str) -> list[str]:
-    """Return the title and version of each framework whose version the fingerprint has, as `prefix` and its package."""
+    """Return the title and version of each framework whose version is in the fingerprint.
+
+    The entry of a framework is named by `prefix` and the framework's package, such as `version.jax`.
+    """
     versions = ((framework.title, fingerprint.get(f"{prefix}{framework.package}")) for framework in frameworks.every())
     return [f"{title} {version}" for title, version in versions if version]
 

@@ -125,7 +125,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Escape a text for a table cell, except `RawMarkdown`."""
+    """Escape a text for a table cell, except `RawMarkdown`; a cell is never at the start of a line (see `_BLOCK`)."""
     return text if isinstance(text, RawMarkdown) else _inline(text).replace("|", "\\|")
 
 

@@ -82,7 +82,7 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
         return replace(progress, round=event.round, running_variant=event.variant, launch_started=now, phase=None)
     if isinstance(event, PhaseReached):
         return replace(progress, phase=event.phase)
-    if isinstance(event, MachineSeen):
+    if isinstance(event, MachineSeen):  # it comes before the first launch, and changes nothing
         return progress
     if isinstance(event, LaunchFinished):
         states = progress.states
@@ -105,7 +105,11 @@ def _after_launch(state: VariantState, event: LaunchFinished) -> VariantState:
 
 
 def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progress:
-    """Return the progress after a round has been judged: it counts, or it was disturbed and is discarded."""
+    """Return the progress after a round has been judged: it counts, unless it is quarantined (discarded).
+
+    `event.quarantined` has the disturbances because of which the round is discarded; `event.noisy` has those despite
+    which it counts, because the case accepts noise.
+    """
     rounds_complete, discarded_rounds = progress.rounds_complete, progress.discarded_rounds
     if event.quarantined:
         discarded_rounds += 1
@@ -131,7 +135,7 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
 
 
 def _state_after_round(state: VariantState, event: RoundFinished) -> VariantState:
-    """Return a variant's state with its time and comparison from a finished round; the rest stays as it was."""
+    """Return a variant's state with its time and comparison from a finished round; each stays if the event lacks it."""
     comparison = next((item for item in event.comparisons if item.variant == state.variant), state.comparison)
     time = next((item for item in event.times if item.variant == state.variant), None)
     if time is None:
@@ -153,6 +157,7 @@ def remaining_time_of_case(progress: Progress, now: float) -> Remaining | None:
 
     current_round_seconds = 0.0
     started_rounds = progress.rounds_complete
+    # `progress.round` is the number of the latest round, and each finished round is complete or discarded.
     is_in_round = progress.rounds_complete + progress.discarded_rounds < progress.round
     if is_in_round:
         started_rounds += 1
@@ -161,10 +166,10 @@ def remaining_time_of_case(progress: Progress, now: float) -> Remaining | None:
     rounds_min, rounds_max = measurement.rounds_min, measurement.rounds_max
     if progress.case.accelerator.target is not None:
         rounds_min = rounds_max = 1  # a case for a target compiles each variant once
-    until_limit = max(0.0, measurement.time_limit_seconds - (now - progress.started))
+    seconds_to_limit = max(0.0, measurement.time_limit_seconds - (now - progress.started))
     minimum_seconds = current_round_seconds + round_seconds * max(0, rounds_min - started_rounds)
     maximum_seconds = current_round_seconds + round_seconds * max(0, rounds_max - started_rounds)
-    return Remaining(min(until_limit, minimum_seconds), min(until_limit, maximum_seconds))
+    return Remaining(min(seconds_to_limit, minimum_seconds), min(seconds_to_limit, maximum_seconds))
 
 
 def _remaining_launch_seconds(progress: Progress, now: float, expected_seconds: Mapping[str, float]) -> float:
@@ -174,12 +179,12 @@ def _remaining_launch_seconds(progress: Progress, now: float, expected_seconds: 
     are not launched again.
     """
     unfinished = [state.variant for state in progress.states if state.last_round < progress.round]
-    rest = sum(expected_seconds[variant] for variant in unfinished if variant in expected_seconds)
+    remaining_seconds = sum(expected_seconds[variant] for variant in unfinished if variant in expected_seconds)
     running = progress.running_variant
     if running is not None and running in expected_seconds:
         # If the current launch has already taken longer than expected, assume that it ends now.
-        rest -= min(now - progress.launch_started, expected_seconds[running])
-    return rest
+        remaining_seconds -= min(now - progress.launch_started, expected_seconds[running])
+    return remaining_seconds
 
 
 def remaining_time_of_run(
@@ -191,11 +196,11 @@ def remaining_time_of_run(
     finished, it is expected to take as long as the whole current case, which began `elapsed_seconds` ago.
     """
     if case_durations:
-        shortest_case = longest_case = statistics.fmean(case_durations)
+        shortest_seconds = longest_seconds = statistics.fmean(case_durations)
     else:
-        shortest_case = elapsed_seconds + case_remaining.minimum_seconds
-        longest_case = elapsed_seconds + case_remaining.maximum_seconds
+        shortest_seconds = elapsed_seconds + case_remaining.minimum_seconds
+        longest_seconds = elapsed_seconds + case_remaining.maximum_seconds
     return Remaining(
-        minimum_seconds=case_remaining.minimum_seconds + cases_left * shortest_case,
-        maximum_seconds=case_remaining.maximum_seconds + cases_left * longest_case,
+        minimum_seconds=case_remaining.minimum_seconds + cases_left * shortest_seconds,
+        maximum_seconds=case_remaining.maximum_seconds + cases_left * longest_seconds,
     )

@@ -1,6 +1,7 @@
 """Write the command that measures a case or a run again. Pure."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import yaml
@@ -12,6 +13,7 @@ from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
 
 END = "END-OF-MANIFEST"
+"""Line that ends the manifest in the shell command."""
 
 
 def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
@@ -121,6 +123,4 @@ def _workload_source(case: Case) -> dict[str, Any]:
 
 def _percentage(ratio: str) -> str:
     """Format a ratio as an exact percentage: `0.025` becomes `2.5%`."""
-    from decimal import Decimal
-
     return f"{(Decimal(ratio) * 100).normalize():f}%"

@@ -1,6 +1,7 @@
 """Build the tables of programs that were compiled for targets: whether they fit, and what they consist of. Pure.
 
-The programs did not run, so the only time is that of compiling.
+The programs did not run, so the only time is that of compiling. A number that a compiler without the device can only
+estimate has the sign `≈`. A program is divided if it is sharded over the devices of its target.
 """
 
 from collections.abc import Iterator, Sequence
@@ -112,10 +113,10 @@ def programs(results: Sequence[Result]) -> Table | None:
             continue
         texts = _NumberTexts(variant, compiled)
         contents = (texts.count("program_size"), texts.count("kernels"), texts.count("fusions"), collectives(variant))
-        compiler = (compile_time(variant), texts.size("compile_peak_memory_bytes"))
+        compiling_costs = (compile_time(variant), texts.size("compile_peak_memory_bytes"))
         if compiled.dispatched:  # PyTorch's operations are counted without compiling, so there is no cost to show
-            compiler = ("", "")
-        rows.append((target, variant.name, *contents, *compiler))
+            compiling_costs = ("", "")
+        rows.append((target, variant.name, *contents, *compiling_costs))
     return make_table("The program, each instruction once, and what compiling took", columns, rows)
 
 
@@ -154,12 +155,12 @@ def _sentences(result: Result) -> Iterator[str]:
 
 def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
     """Return notes on compiled programs: how numbers were estimated, and that nothing was timed."""
-    programs = [compiled for result in results for compiled in result.compiled]
+    compiled_variants = [compiled for result in results for compiled in result.compiled]
     notes = []
     # DISPATCHED also says what an estimate is for the programs that PyTorch dispatched.
-    if any(compiled.estimates and not compiled.dispatched for compiled in programs):
+    if any(compiled.estimates and not compiled.dispatched for compiled in compiled_variants):
         notes.append(ESTIMATES)
-    if any(compiled.dispatched for compiled in programs):
+    if any(compiled.dispatched for compiled in compiled_variants):
         notes.append(DISPATCHED)
     return (*notes, NO_TIME)
 
@@ -176,14 +177,17 @@ def bar(used_bytes: int | None, device_bytes: int | None) -> str:
     if used_bytes is None or not device_bytes:
         return ""
     filled_cells = round(BAR_WIDTH * used_bytes / device_bytes)
-    share = figures.percent(used_bytes / device_bytes) if used_bytes else "0 %"
+    share = figures.percent(used_bytes / device_bytes) if used_bytes else "0 %"  # not `0.0 %`
     if filled_cells > BAR_WIDTH:
         return f"{'█' * BAR_WIDTH}▶ {share}"
     return f"{'█' * filled_cells}{'░' * (BAR_WIDTH - filled_cells)} {share}"
 
 
 def collectives(variant: VariantResult) -> str:
-    """List a program's collective operations with their bytes: `2 all-reduce (4.19 MB)`; empty if not counted."""
+    """List a program's collective operations with their bytes: `2 all-reduce (4.19 MB)`; empty if not counted.
+
+    Operations of other kinds than `COLLECTIVES` are listed only if there are no operations of these kinds.
+    """
     numbers = variant.numbers
     if numbers.collectives is None:
         return ""
@@ -223,7 +227,7 @@ class _NumberTexts:
         value = self._numbers.value(field)
         if value is None:
             return ""
-        return f"{self._estimate_sign(field)}{figures.quantity(value, 'B') if value else '0 B'}"
+        return f"{self._estimate_sign(field)}{figures.quantity(value, 'B')}"
 
     def count(self, field: str) -> str:
         """Format the count in `field`, after `≈` if it is an estimate; empty if it is unknown."""
@@ -242,6 +246,6 @@ def _programs(results: Sequence[Result]) -> Iterator[tuple[str, VariantResult, C
     The program is None if the variant was not compiled.
     """
     for result in results:
-        programs = {compiled.variant: compiled for compiled in result.compiled}
+        compiled_by_variant = {compiled.variant: compiled for compiled in result.compiled}
         for variant in result.variants:
-            yield case_label(result), variant, programs.get(variant.name)
+            yield case_label(result), variant, compiled_by_variant.get(variant.name)

@@ -191,7 +191,7 @@ def distribute_width(columns: Sequence[Measurement], total_width: int) -> list[i
     """Divide `total_width` characters among columns with these minimum and maximum widths; return the width of each.
 
     Each column begins with its minimum. The narrowest column that is below its maximum then gets one more character,
-    until none are left.
+    until no character is left or every column has its maximum.
     """
     widths = [column.minimum for column in columns]
     for _ in range(total_width - sum(widths)):
@@ -239,6 +239,7 @@ class FittedTable:
         columns = []
         for index, column in enumerate(self.table.columns):
             if draws_intervals and column.kind == "verdict":
+                # The heading explains the line that each drawing has at a speedup of 1.
                 columns.append(_Column(Text("│ equal speed"), self._drawn_intervals(index), nowrap=True))
             heading = self.first_heading if index == 0 else column.name
             cells = tuple(Text(row[index], style=_style(column, row[index])) for row in self.table.rows)
@@ -247,7 +248,7 @@ class FittedTable:
         return columns
 
     def _drawn_intervals(self, verdict_index: int) -> tuple[Text, ...]:
-        """Return a cell for each row that draws its interval, in the colour of its verdict."""
+        """Return a cell for each row: a drawing of the row's interval, if it has one, in the colour of its verdict."""
         axis = axis_for([bounds for bounds in self.table.intervals if bounds], PLOT_COLUMNS)
         verdict_column = self.table.columns[verdict_index]
         cells = []

@@ -9,13 +9,17 @@ from accelbench.api.result import Result
 from accelbench.verdict.redaction import redact_invalid
 
 SETTINGS = ("case", "workload", "precision", "profile", "target", "currency", "variant", "use", "baseline")
+"""Columns that describe the case and the variant, next to a column for each parameter."""
 FINDINGS = ("verdict", "noisy", "invalid", "seconds", "speedup", "speedupLower", "speedupUpper", "rounds", "failure")
+"""Columns with what was found of a variant, next to a column for each number."""
 
 
 def report(results: Iterable[Result]) -> str:
     """Return CSV: a header, then a row for each variant of each case."""
     rows = [row for result in results for row in _rows(redact_invalid(result))]
-    parameters = list(dict.fromkeys(name for row in rows for name in row if name.startswith("parameter.")))
+    parameters: dict[str, None] = {}  # an ordered set: cases may have different parameters
+    for row in rows:
+        parameters |= dict.fromkeys(name for name in row if name.startswith("parameter."))
     numbers = [number.name for number in MEASURED.values()]
     text = io.StringIO()
     writer = csv.DictWriter(text, [*SETTINGS, *parameters, *FINDINGS, *numbers], restval="", lineterminator="\n")
@@ -50,5 +54,6 @@ def _rows(result: Result) -> Iterator[dict[str, object]]:
             "speedupUpper": comparison.upper if comparison else "",
             "rounds": result.rounds,
             "failure": variant.failure.reason if variant.failure else "",
+            # The JSON names of the numbers are the `name` of each in MEASURED.
             **variant.numbers.model_dump(mode="json", by_alias=True, exclude_none=True),
         }

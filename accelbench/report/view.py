@@ -23,6 +23,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 MAXIMUM_SENTENCES = 3
 """Maximum number of sentences about a result."""
 SENTENCE_ENDS = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
+"""The space between two sentences; the second begins with a capital letter or a digit."""
 SHORTEST_PHASE_SECONDS = 0.001
 """Shorter phases are shown as `< 1 ms`: an eager variant's compile phase is only two readings of the clock."""
 
@@ -70,8 +71,8 @@ class ObservationRow:
 def title(case: Case, *, compiled_cases: bool = False) -> str:
     """Describe the case in one line: workload, parameters, precision and accelerator.
 
-    With `compiled_cases`, describe all cases that a run compiled without running them. The line then leaves out their
-    differences: the swept parameters and the compile target.
+    With `compiled_cases`, describe all cases that a run compiled without running them; `case` is any one of them. The
+    line then leaves out their differences: the swept parameters and the compile target.
     """
     parameters = dict(case.parameters)
     if compiled_cases:
@@ -80,8 +81,10 @@ def title(case: Case, *, compiled_cases: bool = False) -> str:
     if parameters:
         text += f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})"
     suffix = "compiled and not run" if compiled_cases else case.accelerator.label
-    precision = case.measurement.precision
-    return f"{text}, {'default precision' if precision == 'default' else precision}, {suffix}"
+    precision: str = case.measurement.precision
+    if precision == "default":
+        precision = "default precision"
+    return f"{text}, {precision}, {suffix}"
 
 
 def warning(result: Result) -> str:
@@ -101,14 +104,17 @@ def warning(result: Result) -> str:
 
 
 def nothing_measured(result: Result) -> bool:
-    """Return True if a result has no launches, checks, observations or programs that a report could show."""
+    """Return True if a result has nothing to show: no checks, observations, programs, launches, times or failures."""
     if result.certificate.checks or result.observations or result.compiled:
         return False
     return not any(variant.launches or variant.seconds or variant.failure for variant in result.variants)
 
 
 def sentences(result: Result) -> tuple[str, ...]:
-    """Return a few sentences with the findings of a result: what was observed, or how variants compare."""
+    """Return a few sentences with the findings of a result, and one if variants may compute in different arithmetic.
+
+    The findings are what was observed, or how variants compare. There is no sentence if nothing was measured.
+    """
     if nothing_measured(result):
         return ()
     return (*_findings(result), *_unequal_arithmetic(result.case))
@@ -116,6 +122,7 @@ def sentences(result: Result) -> tuple[str, ...]:
 
 def _unequal_arithmetic(case: Case) -> tuple[str, ...]:
     """Return a sentence if variants may compute in different arithmetic, as with the precision `default` on a GPU."""
+    # If the least exact arithmetic that a framework chooses by default is float32, all of them choose float32.
     if case.measurement.precision != "default" or case.arithmetic == "float32":
         return ()
     sentence = (
@@ -126,7 +133,7 @@ def _unequal_arithmetic(case: Case) -> tuple[str, ...]:
 
 
 def _findings(result: Result) -> tuple[str, ...]:
-    """Return the sentences on what was observed, or on how variants compare."""
+    """Return sentences on what was observed, on how variants compare, or on the only variant; none if none applies."""
     if result.observations:
         return tuple(f"{observations.headline}." for observations in result.observations)
     if result.ranked_comparisons:
@@ -139,7 +146,7 @@ def _findings(result: Result) -> tuple[str, ...]:
 def _describe_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """Describe the comparisons of a result, sorted from fastest to slowest, in at most `MAXIMUM_SENTENCES` texts."""
     if len(comparisons) > 1 and all(comparison.invalid for comparison in comparisons):
-        return _explain_missing_speedups(comparisons)
+        return _explain_missing_speedups(comparisons)  # one sentence, as the same checks often fail for all of them
     if len(comparisons) <= MAXIMUM_SENTENCES:
         return _without_repetitions(comparison.sentence for comparison in comparisons)
     return _summarize_comparisons(comparisons)
@@ -148,10 +155,11 @@ def _describe_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """Return the fastest comparison's sentence, a count of the verdicts, and the slowest comparison's sentence.
 
-    The comparisons are sorted from fastest to slowest; those without a speedup are only counted.
+    The comparisons are sorted from fastest to slowest; those without an interval are only counted.
     """
-    with_speedup = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
-    if not with_speedup:
+    # A comparison with an interval has either a verdict or, if other load disturbed its rounds, the flag `noisy`.
+    with_interval = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
+    if not with_interval:
         return _explain_missing_speedups(comparisons)
     counts: Counter[str] = Counter()
     for comparison in comparisons:
@@ -160,11 +168,11 @@ def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]
     kinds = ("faster", "slower", "equivalent", "inconclusive", "noisy", "without a verdict")
     verdicts = ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
     sentences = [
-        with_speedup[0].sentence,
+        with_interval[0].sentence,
         f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {verdicts}.",
     ]
-    if len(with_speedup) > 1:
-        sentences.append(with_speedup[-1].sentence)
+    if len(with_interval) > 1:
+        sentences.append(with_interval[-1].sentence)
     return _without_repetitions(sentences)
 
 
@@ -183,7 +191,7 @@ def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _explain_missing_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Say that no comparison is valid or has a verdict, and which checks failed.
+    """Say that no comparison is valid or, if some are valid, that none has a verdict; and name the checks that failed.
 
     For example `None of 3 comparisons with jax/jit is valid. The checks that failed: parity, drift (2).`: the check
     parity failed for all three, and drift for two of them. If no check failed, return the comparisons' own sentences.
@@ -300,7 +308,8 @@ def _make_row(
 ) -> VariantRow:
     """Return a variant's row of the verdict table, with the time `seconds` in `digits` significant digits.
 
-    The spread is half of the range from the 5th to the 95th percentile of launches, divided by their geometric mean.
+    The spread is half of the range from the 5th to the 95th percentile of launch times, divided by their geometric
+    mean. It is empty for a single launch.
     """
     spread = ""
     quantiles = variant.seconds
@@ -345,7 +354,7 @@ def _why_no_interval(result: Result, comparison: Comparison) -> str:
 
 
 def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
-    """Return a row for each observation of each variant."""
+    """Return a row for each observation of each variant; the number of calls that raised only if it is not 0."""
     rows = []
     for observations in result.observations:
         for observation in observations.found:
@@ -448,8 +457,9 @@ def time_notes(result: Result) -> tuple[str, ...]:
     """
     if not any(variant.seconds for variant in result.variants):
         return ()
-    # A result that does not name its protocol is taken as `steady`.
-    lines = [f"time per {result.unit}: {TIME.get(result.protocol or 'steady', TIME['steady'])}"]
+    # A result without a protocol, or with one that defines no time, is described as `steady`.
+    definition_of_time = TIME.get(result.protocol or "steady", TIME["steady"])
+    lines = [f"time per {result.unit}: {definition_of_time}"]
     for comparison in result.comparisons:
         times = compared_seconds(result, comparison)
         if times is None or not comparison.speedup or not _has_unpaired_rounds(result, comparison):

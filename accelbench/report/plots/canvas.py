@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDE = 760
+"""Width in pixels of a drawing for desktops."""
 NARROW = 340
+"""Width in pixels of a drawing for phones."""
 FONT_SIZE = 12
 POINTS_PER_INCH = 72
+"""Points in an inch of a matplotlib figure; one point is one unit of the SVG, called a pixel here."""
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}href"
 
@@ -138,8 +141,8 @@ def _matplotlib_settings() -> AbstractContextManager[None]:
             "font.family": "sans-serif",
             "font.sans-serif": ["DejaVu Sans"],  # matplotlib ships it, so widths are the same on every machine
             "font.size": FONT_SIZE,
-            "svg.fonttype": "none",
-            "svg.hashsalt": "accelbench",
+            "svg.fonttype": "none",  # text stays text, without the outlines of its letters
+            "svg.hashsalt": "accelbench",  # without it, the ids would differ from drawing to drawing
             "path.simplify": False,  # keep outliers
             "text.parse_math": False,
             "text.color": Ink.TEXT.value,
@@ -182,7 +185,7 @@ def _adapt_to_page(root: ET.Element, name: str, description: str) -> str:
         original_id = element.attrib.pop("id", None)
         if original_id in referenced_ids:
             element.set("id", f"{name}-{original_id}")
-    for attribute in ("width", "height", "version"):
+    for attribute in ("width", "height", "version"):  # the page's style sheet sets the size
         root.attrib.pop(attribute, None)
     root.set("role", "img")
     root.set("aria-label", description)

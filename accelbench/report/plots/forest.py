@@ -23,6 +23,7 @@ VERDICTS = {
     "inconclusive": (Ink.INCONCLUSIVE, "o"),
     "noisy": (Ink.INCONCLUSIVE, "X"),
 }
+"""Colour and matplotlib marker by verdict. Any other text, such as `invalid: parity`, is drawn in `Ink.BAD`."""
 MAXIMUM_TEXT_SHARE = 0.6
 """Share of the width that the texts on both sides may take; beyond it they are drawn above the intervals."""
 ROW = 32
@@ -177,7 +178,7 @@ def _draw_interval(axes: "Axes", row: ForestRow, *, y: float) -> None:
         return
     ink, marker = VERDICTS.get(row.verdict, (Ink.BAD, "o"))
     axes.plot([row.bounds.lower, row.bounds.upper], [y, y], color=ink.value, linewidth=3, solid_capstyle="butt")
-    fill = Ink.PAPER.value if row.verdict == "inconclusive" else ink.value
+    fill = Ink.PAPER.value if row.verdict == "inconclusive" else ink.value  # a hollow marker: nothing is decided
     axes.plot([row.bounds.estimate], [y], marker, markersize=8, color=ink.value, markerfacecolor=fill)
 
 

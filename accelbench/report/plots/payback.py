@@ -128,7 +128,10 @@ def plot(result: Result, name: str) -> Plot | None:
 
 
 def _last_step(drawn_curves: Sequence[Curve]) -> float:
-    """Return the step at which the x axis ends: well after the last step at which a variant pays back."""
+    """Return the step at which the x axis ends: well after the last step at which a variant pays back, within limits.
+
+    The limits are `MINIMUM_AXIS_STEPS` and `MAXIMUM_AXIS_STEPS`.
+    """
     steps = [step for curve in drawn_curves for step in (curve.pays_back.steps, curve.pays_back.upper) if step]
     last_payback_step = max(steps, default=0)
     return min(MAXIMUM_AXIS_STEPS, max(MINIMUM_AXIS_STEPS, last_payback_step * AXIS_FACTOR))
@@ -137,13 +140,14 @@ def _last_step(drawn_curves: Sequence[Curve]) -> float:
 def _draw_payback(axes: "Axes", pays_back: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
     """Draw the step at which a variant pays back as a circle, and the interval of steps as a bar.
 
-    `offset_pixels` moves the bar down, which keeps the bars of several variants apart.
+    Draw nothing for a variant that pays back at once or never. `offset_pixels` moves the bar down (up if below 0),
+    which keeps the bars of several variants apart.
     """
     from matplotlib.transforms import ScaledTranslation
 
     if pays_back.steps is None:
         return
-    # Draw an interval without an upper end up to the end of the axis.
+    # Draw an interval without an upper end up to the end of the axis, which begins at step 1.
     lower, upper = pays_back.lower or 1, min(pays_back.upper or last_step, last_step)
     offset = ScaledTranslation(0, -offset_pixels / canvas.POINTS_PER_INCH, axes.figure.dpi_scale_trans)
     axes.plot(

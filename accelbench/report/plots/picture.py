@@ -63,7 +63,7 @@ def _make_figure(panels: Sequence[Panel], width: int) -> "Figure":
         left, top = panel_width * column, panel_height * row
         axes = canvas.place(
             figure,
-            left=left + (8 if panel.image is not None else 62),
+            left=left + (8 if panel.image is not None else 62),  # 62 pixels hold the labels of a vertical axis
             right=width - left - panel_width + 14,
             top=top + 30,
             bottom=panel_height * rows - top - PANEL + 46,
@@ -97,12 +97,13 @@ def _draw_curves(axes: "Axes", panel: Panel) -> None:
         colour, _ = canvas.series_style(index)
         axes.plot(x, y, "o", color=colour, markersize=5, markerfacecolor=Ink.PAPER.value, label=label)
     axes.set(xlabel=panel.x, ylabel=panel.y)
-    if panel.logarithmic:
+    if panel.logarithmic:  # the vertical axis, or both
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"1e{round(math.log10(value))}")
         axes.yaxis.set_minor_formatter("")
     if panel.logarithmic == "both":
         axes.set_xscale("log")
+        # Label the positions of the points, which are few, in place of powers of ten.
         ticks = sorted({float(position) for x, _ in panel.points.values() for position in x})
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
         axes.minorticks_off()
@@ -114,6 +115,6 @@ def _draw_curves(axes: "Axes", panel: Panel) -> None:
 
 
 def _legend_rows(panel: Panel) -> int:
-    """Return how many names the panel's legend has; 0 if it has a single curve."""
+    """Return how many names the panel's legend has; 0 if the panel has no legend, as with a single curve."""
     names = len(panel.curves) + len(panel.points)
     return names if panel.legend and names > 1 else 0

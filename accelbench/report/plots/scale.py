@@ -41,7 +41,7 @@ def linear_ticks(high: float, maximum: int) -> list[float]:
 
 def _even_ticks(low: float, high: float, maximum: int) -> list[float]:
     """Return at most `maximum` evenly spaced round numbers from `low` to `high`."""
-    # Use the smallest step that gives few enough ticks: 1, 2 or 5 times a power of ten, which is 10**power or the next.
+    # Use the smallest step that gives few enough ticks: 1, 2 or 5 times 10**power, or 10 times as much.
     power = math.floor(math.log10((high - low) / maximum))
     for exponent in (power, power + 1):
         for digit in (1, 2, 5):

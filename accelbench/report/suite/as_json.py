@@ -14,7 +14,7 @@ FORMAT = "accelbench.dev/suite-report/v1alpha1"
 
 
 def report(suite: Suite) -> str:
-    """Return the suite's programs, comparisons, counts and means as JSON, with numbers as in a result."""
+    """Return the suite's programs, comparisons, counts and means as JSON, with speedups as decimal strings."""
     document = {
         "format": FORMAT,
         "name": suite.name,

@@ -74,7 +74,7 @@ def report(suite: Suite) -> str:
 
 
 def show_cell(cell: Cell) -> ShownCell:
-    """Return how the map shows a comparison: coloured by its speedup, hatched if undecided."""
+    """Return how the map shows a comparison: coloured by its speedup, hatched if undecided, uncoloured without one."""
     if cell.outcome not in view.VERDICTS or cell.bounds is None:
         kind = NO_VERDICT_CLASSES.get(cell.outcome, "")
         return ShownCell(f"none {kind}".rstrip(), 0, cell=cell)

@@ -79,7 +79,7 @@ def _releases(result: Result) -> Mapping[str, Sequence[VariantResult]]:
 
 def sentence(suite: Suite) -> str:
     """Return in how many cases releases change what a call runs, and which releases; empty without releases."""
-    changes: dict[str, dict[str, None]] = {}
+    changes: dict[str, dict[str, None]] = {}  # by case: the releases, as an ordered set
     for number in release_numbers(suite):
         changes.setdefault(number.case, {}).update(dict.fromkeys(number.changes))
     if not changes:
@@ -115,18 +115,22 @@ def _program_table(releases: Sequence[str], numbers: Iterable[ReleaseNumber]) ->
 
 
 def other_packages(suite: Suite) -> tuple[tuple[OtherPackage, ...], ...]:
-    """Return the packages that differ between the releases' environments, once for cases with the same environments."""
-    found: dict[str, tuple[OtherPackage, ...]] = {}
+    """Return the packages that differ between the releases' environments, once for cases with the same environments.
+
+    There is an empty tuple for environments that do not differ.
+    """
+    packages_by_locks: dict[str, tuple[OtherPackage, ...]] = {}
     for _, result in labelled_results(suite):
         for use, variants in _releases(result).items():
-            environments = {
-                variant.name: environment
-                for variant in variants
-                if (environment := result.case.environment_of(variant.name)) is not None
-            }
+            environments: dict[str, CaseEnvironment] = {}
+            for variant in variants:
+                environment = result.case.environment_of(variant.name)
+                if environment is not None:
+                    environments[variant.name] = environment
+            # As text, because a mapping of packages cannot be a key.
             locks = repr([(name, environment.packages) for name, environment in environments.items()])
-            found[locks] = tuple(_differences(environments, _package_of(use)))
-    return tuple(found.values())
+            packages_by_locks[locks] = tuple(_differences(environments, _package_of(use)))
+    return tuple(packages_by_locks.values())
 
 
 def _package_of(use: str) -> str:
@@ -135,25 +139,26 @@ def _package_of(use: str) -> str:
     return next((framework.package for framework in frameworks.every() if framework.name == name), "")
 
 
-def _differences(environments: Mapping[str, CaseEnvironment], framework: str) -> Iterator[OtherPackage]:
-    """Yield Python and the packages whose versions differ between the environments, by name.
+def _differences(environments: Mapping[str, CaseEnvironment], framework_package: str) -> Iterator[OtherPackage]:
+    """Yield Python, then the packages in order of name, whose versions differ between the environments.
 
     The framework's own package is left out, and so is a package whose version is always that of the framework, as
     jaxlib's is that of jax.
     """
     pythons = {release: environment.python_version for release, environment in environments.items()}
-    if len(set(filter(None, pythons.values()))) > 1:
+    known_pythons = set(filter(None, pythons.values()))  # an environment that cannot be used has an empty version
+    if len(known_pythons) > 1:
         yield OtherPackage("Python", pythons)
-    released = _versions(environments, framework)
+    framework_versions = _versions(environments, framework_package)
     names = sorted({name for environment in environments.values() for name in environment.packages})
     for name in names:
         versions = _versions(environments, name)
-        if len(set(versions.values())) > 1 and versions != released:
+        if len(set(versions.values())) > 1 and versions != framework_versions:
             yield OtherPackage(name, versions)
 
 
 def _versions(environments: Mapping[str, CaseEnvironment], package: str) -> dict[str, str]:
-    """Return the package's version in each environment."""
+    """Return the package's version by release, or `ABSENT` where the environment does not have the package."""
     return {release: environment.version_of(package) or ABSENT for release, environment in environments.items()}
 
 
@@ -184,6 +189,7 @@ def notes(suite: Suite) -> tuple[str, ...]:
         "launches of one release is unknown."
     )
     lines = [counted]
+    # Environments were compared, and no package differs.
     if other_packages(suite) and not package_tables(suite):
         lines.append("Nothing else differs between the environments: the other packages of their locks are the same.")
     return tuple(lines)

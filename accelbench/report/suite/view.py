@@ -159,6 +159,7 @@ class Suite:
     def sorted_cells(self) -> tuple[Cell, ...]:
         """Return the comparisons that have an interval, from the largest speedup to the smallest."""
         with_interval = [cell for cell in self.cells if cell.bounds]
+        # `else 0.0` below is only for the type checker.
         return tuple(sorted(with_interval, key=lambda cell: -cell.bounds.estimate if cell.bounds else 0.0))
 
     @property
@@ -319,7 +320,7 @@ def _is_untimed(result: Result) -> bool:
 
 
 def _findings(result: Result | None) -> tuple[str, ...]:
-    """Return sentences on a case without a comparison: what was observed or compiled."""
+    """Return sentences on a case without a comparison: what was observed or compiled, or that it was not measured."""
     if result is None:
         return ("not measured",)
     return targets.sentences(result) if targets.is_compile_only(result) else view.sentences(result)
@@ -327,7 +328,7 @@ def _findings(result: Result | None) -> tuple[str, ...]:
 
 def _missing_cells(run: BenchmarkRun, label: str) -> Iterator[Cell]:
     """Yield the cells of a case that has no complete result, one for each comparison."""
-    margin = float(run.spec.measurement.equivalence_margin.removesuffix("%")) / 100
+    margin = float(run.spec.measurement.equivalence_margin.removesuffix("%")) / 100  # a manifest has a percentage
     for variant in run.spec.variants:
         if variant.label != run.baseline:
             yield Cell(label, Pair(variant.label, run.baseline), "not measured", "not measured", margin)
@@ -348,7 +349,7 @@ def _cells(result: Result, label: str) -> Iterator[Cell]:
             label,
             Pair(row.name, baseline),
             outcome,
-            row.verdict or outcome,
+            row.verdict or outcome,  # a variant without a comparison has an empty verdict
             margin,
             row.bounds,
             "" if outcome in VERDICTS else _reason(result, row.name, row.comparison),
@@ -356,7 +357,10 @@ def _cells(result: Result, label: str) -> Iterator[Cell]:
 
 
 def _outcome(verdict: str) -> Outcome:
-    """Return the outcome that the text of a verdict stands for: `invalid: parity` is `invalid`."""
+    """Return the outcome that the text of a verdict stands for: `invalid: parity` is `invalid`.
+
+    A text that only says why there is no interval, such as `too few rounds`, stands for `not compared`.
+    """
     word = verdict.partition(":")[0]
     return next((outcome for outcome in COUNTED if outcome == word), "not compared")
 
