@@ -78,9 +78,9 @@ class Measure:
     Attributes:
         protocol: How steps are measured; `steady` by default.
         unit: Name of a unit of work, in the singular, as `step` or `epoch`.
-        parity_units: Minimum of units that every variant computes before it is compared with the reference; below 2
-            it counts as 2, except in the protocol `episode`. A variant whose one call computes more is compared after
-            that call.
+        parity_units: Minimum of units that every variant computes before it is compared with the reference. Below 2
+            it counts as 2, except in the protocol `episode`: after one unit, a step that ignores its state is still
+            right. A variant whose one call computes more is compared after that call.
         non_finite: Why NaN or infinity is expected in the outputs; None if it is not.
         cold: True if every block starts with empty caches (a GPU's L2, a processor's last level), for steps whose data
             is never cached; only the first call of a block then runs on empty caches.
@@ -268,6 +268,8 @@ def variant(use: str, *, in_mode: str = "") -> Callable[[Builder], Builder]:
         raise ValueError(f'@variant("{use}", in_mode="{in_mode}"): {describe_unknown("mode", in_mode, modes)}')
 
     def mark(method: Builder) -> Builder:
+        """Mark the method, for `Workload.variants`."""
+        # In `__dict__`, because for the type checker a callable has no attribute of this name.
         method.__dict__["accelbench_variant"] = (use, in_mode)
         return method
 
@@ -293,10 +295,10 @@ class Workload:
     observes: ClassVar[Mapping[str, str]] = {}
     """Names in the result of `Program.observe`, with their meaning; every launch observes standard ones too."""
     moves_once: ClassVar[bool] = False
-    """True if every byte that `cost` counts moves once per unit, so that at least half of them are in memory at once.
-    """
+    """True if each unit reads or writes every byte that `cost` counts once, so that at least half of these bytes are in
+    memory at once."""
     hand_written: ClassVar[bool] = True
-    """False for workloads made of functions, which are complete by construction."""
+    """False for workloads that accelbench makes of a module's functions; True for workloads that are classes."""
     libraries: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Modules to import besides the framework: by framework, or by the method of a single program. A launch imports
     them with the framework."""
@@ -468,7 +470,10 @@ class Workload:
         for method, modes in cls.modes.items():
             framework = frameworks.name_of(method)
             # A method with the name of its framework needs no summary: the summary of the mode describes it.
-            docstring = None if method == framework else getattr(cls, method, cls).__doc__
+            docstring = None
+            if method != framework:
+                # A class may lack a method that `modes` names; loading the workload then reports that.
+                docstring = getattr(cls, method, cls).__doc__
             for mode in modes:
                 use = f"{method}/{mode}"
                 kinds[use] = VariantKind(use, framework, mode, method, _first_line(docstring))

@@ -84,7 +84,7 @@ def _find_best_segments(logarithms: Sequence[float]) -> list[list[int]]:
     maximum_segments = len(logarithms) // MINIMUM_SEGMENT
     maximum_change_points = min(MAXIMUM_CHANGE_POINTS, maximum_segments - 1)
     undivided = [len(logarithms)]
-    divided = [search.predict(n_bkps=change_points) for change_points in range(1, maximum_change_points + 1)]
+    divided = [search.predict(n_bkps=count) for count in range(1, maximum_change_points + 1)]
     return [undivided, *([int(end) for end in ends] for ends in divided)]
 
 
@@ -110,14 +110,15 @@ def _residuals(logarithms: Sequence[float], ends: Sequence[int]) -> list[float]:
 
 
 def _sum_of_squares(logarithms: Sequence[float], ends: Sequence[int]) -> float:
-    """Return the sum of squared deviations from the means of the segments."""
+    """Return the sum of squared deviations from the means of the segments; `ends` has the index after each segment."""
     return math.fsum(value**2 for value in _residuals(logarithms, ends))
 
 
 def _long_run_variance(logarithms: Sequence[float], ends: Sequence[int]) -> float:
-    """Return the variance of the residuals times (1 + r) / (1 - r), where r is their lag-1 correlation.
+    """Return the variance of the residuals times (1 + r) / (1 - r), where r is their lag-1 correlation, 0 if negative.
 
-    Divided by n, this is the variance of the mean of n results of an autoregressive process of order 1.
+    `ends` has the index after each segment. Divided by n, the returned value is the variance of the mean of n results
+    of an autoregressive process of order 1.
     """
     residuals = _residuals(logarithms, ends)
     degrees_of_freedom = len(logarithms) - len(ends)

@@ -65,6 +65,7 @@ def trend(values: Sequence[float]) -> float:
     from scipy.fft import dct  # imported here, as most importers of this module do not need scipy
     from scipy.stats import rankdata
 
+    # Coefficient 0 is left out, because it is only the mean of the ranks.
     coefficients = dct(rankdata(values), norm="ortho")[1 : COEFFICIENTS + 2]
     first = -float(coefficients[0])  # the first cosine falls, so that growing values have a negative coefficient
     next_rms = math.sqrt(float((coefficients[1:] ** 2).mean()))

@@ -58,14 +58,14 @@ def find_gap(launch_seconds: Sequence[float], minimum_difference: float) -> Gap 
     values = sorted(launch_seconds)
     logarithms = [math.log(value) for value in values]
     widths = [after - before for before, after in itertools.pairwise(logarithms)]
-    below = widths.index(max(widths))  # index of the last value below the widest gap
+    last_below = widths.index(max(widths))  # index of the last value below the widest gap
     # By chance, one sample in a hundred has a wider gap.
     maximum_by_chance = gap_limit(len(values)) * (logarithms[-1] - logarithms[0])
-    if widths[below] <= max(math.log1p(minimum_difference), maximum_by_chance):
+    if widths[last_below] <= max(math.log1p(minimum_difference), maximum_by_chance):
         return None
     return Gap(
-        below=values[below],
-        above=values[below + 1],
-        launches_below=below + 1,
-        launches_above=len(values) - below - 1,
+        below=values[last_below],
+        above=values[last_below + 1],
+        launches_below=last_below + 1,
+        launches_above=len(values) - last_below - 1,
     )

@@ -42,7 +42,7 @@ def effective_size(values: Sequence[float]) -> float:
     spectrum = rfft(deviations, length)
     # The inverse transform of the power spectrum is the autocovariance, by lag (Wiener-Khinchin theorem).
     covariances = irfft(spectrum.real**2 + spectrum.imag**2, length)[:count].tolist()
-    if covariances[0] <= 0:
+    if covariances[0] <= 0:  # all values are equal
         return float(count)
     # The first pair contains lag 0, whose autocorrelation 1 counts only once: begin at -1.
     inflation = -1.0

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MINIMUM_PAIRS = 2
+"""Minimum number of values with a standard deviation."""
 WIDEST_LOG_HALF_WIDTH = math.log(1000)
 """Maximum half-width that is reported; two rounds at a small alpha give wider intervals, which are useless."""
 

@@ -118,11 +118,11 @@ def _scaled_interval(
             discriminant = 0.0  # a rounding error: with a > 0 the interval contains the estimate, so roots exist
         square_root = math.sqrt(discriminant)
         low, high = (b - square_root) / a, (b + square_root) / a
-        return (max(0.0, low), high) if high >= 0 else (None, None)
+        return (max(0.0, low), high) if high >= 0 else (None, None)  # a number of steps is not negative
     # The step times do not differ significantly. The interval is all numbers except those between the roots.
     if c <= 0:
         return 0.0, None  # the inequality holds for N = 0, so the interval begins there
-    if a == 0:  # the inequality is c <= 2 b N
+    if a == 0:  # the inequality is c <= 2 b N, with c > 0
         return (c / (2 * b), None) if b > 0 else (None, None)
     # a < 0 < c: one root is negative, so the interval begins at the larger root.
     larger_root = max((b - math.sqrt(discriminant)) / a, (b + math.sqrt(discriminant)) / a)
@@ -138,6 +138,7 @@ def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
         return ""
     compared = "longer" if payback.extra_seconds > 0 else "less"
     first_call = f"The first call of {variant} takes {_format_seconds(abs(payback.extra_seconds))} {compared}"
+    # `or 0` below is only for the type checker: where `lower` or `steps` is used, it is not None.
     if may_never_pay_back(payback.answer, payback.lower, payback.upper):
         return f"{first_call} and pays back after {_format_steps(payback.lower or 0, unit)} at the earliest, if ever."
     match payback.answer:
@@ -165,6 +166,7 @@ NEGLIGIBLE_SECONDS = 0.001
 """Minimum difference of first calls that is reported: the phases of an eager one are a few clock readings."""
 
 MAXIMUM_STEPS = 10**15
+"""Maximum number of steps in a result: an estimate that divides by almost nothing is larger, and useless."""
 
 
 def whole_steps(steps: float) -> int:

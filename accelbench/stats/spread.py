@@ -75,7 +75,8 @@ def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
     launches_with_means = list(zip(logarithms, means, strict=True))
     squares_within = math.fsum((value - mean) ** 2 for blocks, mean in launches_with_means for value in blocks)
     squares_between = math.fsum(len(blocks) * (mean - grand_mean) ** 2 for blocks, mean in launches_with_means)
-    # For unequal numbers of blocks: Searle, Casella and McCulloch, "Variance Components", 1992, section 3.6.
+    # Launches may have unequal numbers of blocks, of which `blocks_per_launch` is a kind of mean: Searle, Casella and
+    # McCulloch, "Variance Components", 1992, section 3.6.
     block_variance = squares_within / (block_count - launch_count)
     between_mean_square = squares_between / (launch_count - 1)
     sum_of_squared_counts = sum(len(blocks) ** 2 for blocks in logarithms)

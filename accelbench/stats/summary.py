@@ -38,7 +38,7 @@ def has_tail(protocol: LaunchProtocol | None) -> bool:
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:
     """Return the median, mean or 99th percentile of a launch's seconds per unit; None without blocks.
 
-    Each block is a pair (units of work, seconds).
+    Each block is a pair (units of work, seconds). The mean is over units and not over blocks.
     """
     pairs = list(blocks)
     if not pairs:

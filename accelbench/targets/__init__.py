@@ -160,8 +160,8 @@ def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
         raise UnevenMeshError(f"{sizes_text} do not divide {devices} devices, so {free_axes[0]} cannot be 0 (the rest)")
     if not free_axes and product != devices:
         raise UnevenMeshError(f"{sizes_text} are {product} devices, not {devices}: set one of them to 0 (the rest)")
-    rest = devices // product
-    return {name: fixed_sizes.get(name, rest) for name in axes}
+    free_size = devices // product
+    return {name: fixed_sizes.get(name, free_size) for name in axes}
 
 
 @functools.cache
@@ -210,7 +210,10 @@ def _gpu_topology(count: int, chip: Chip) -> str:
 
 
 def _suggestions(name: str) -> list[str]:
-    """Return names to suggest in place of an unknown target: all of its chip or, for an unknown chip, one per chip."""
+    """Return names to suggest in place of an unknown target.
+
+    These are all targets of its chip or, for an unknown chip, the first target of every chip.
+    """
     # The chip's name ends before `x8` or `-16`, the number of devices.
     match = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
     targets_of_chip = [target for target in names() if match and target.startswith(match[0])]

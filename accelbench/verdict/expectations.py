@@ -35,7 +35,11 @@ def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[Expec
 
 
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    """Decide whether the result meets an expectation on a variant; not met if its measurement is invalid."""
+    """Decide whether the result meets an expectation on a variant.
+
+    A variant that is missing, failed or has an invalid measurement does not meet it. If only accepted other load makes
+    the measurement invalid, the outcome is undecided.
+    """
     variant = next((variant for variant in result.variants if variant.name == expectation.variant), None)
     if variant is None:
         return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: this case has no such variant.")
@@ -66,7 +70,7 @@ def _checks_against_number(number: Number | None, variant: str, result: Result) 
     `number` is None if an observation is tested.
     """
     concerned_variants = {variant}
-    if number and number.over_baseline:
+    if number and number.over_baseline:  # the baseline's measurement is a part of the number
         concerned_variants.add(result.case.baseline)
     failed_checks: list[str] = []
     for name in sorted(concerned_variants):
@@ -144,6 +148,7 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
 
 def _time_change(speedup: float) -> str:
     """Express a speedup as a change of the time, such as `30.6 % less time` for 1.44, `2 times as long` for 0.5."""
+    # The change of the time relative to the baseline's; below 0 the variant takes less time.
     change = 1 / speedup - 1
     if change >= 1:
         return f"{figures.prose(1 / speedup)} times as long"
@@ -159,6 +164,7 @@ def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: s
     if payback.answer == "until" and payback.upper is not None:
         why = f"it is ahead until {figures.count(payback.steps or 0, unit)}, then behind for good"
         return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: not-met, {why}.", is_valid=True)
+    # A text such as `after 1,240 steps (1,180 to 1,310)`, `never` or `at-once (1 or more)`.
     text: str = payback.answer
     if payback.answer == "after" and payback.steps:
         text = f"after {figures.count(payback.steps, unit)}"
@@ -211,7 +217,7 @@ def _evaluate_range(expectation: Expectation, lower: float, upper: float, text: 
 def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
     """Return `met` if the whole interval is within the bounds, `not-met` if all of it is outside, else `undecided`.
 
-    None means that there is no such bound.
+    The bounds are decimal strings, as a manifest has them; None means that there is no such bound.
     """
     minimum = float(at_least) if at_least is not None else -math.inf
     maximum = float(at_most) if at_most is not None else math.inf

@@ -38,6 +38,7 @@ class MeasuredVariants:
     failures: Mapping[str, Failure]
     certificate: Certificate
     rule: StoppingRule
+    """Rounds, target and confidence of the case, for all its comparisons."""
     margin: float
     """Largest relative difference that does not matter."""
     noisy: bool = False
@@ -116,6 +117,7 @@ class MeasuredVariants:
             rounds_min = self.rule.rounds_min
             sentence = too_few_sentence(interval, **names, rounds=interval.pairs, rounds_min=rounds_min)
         else:
+            # `compare` has found no check against a verdict; otherwise this raises InvalidMeasurementError.
             verdict = ValidMeasurement(self.certificate, variant, baseline).decide(interval, self.margin)
             fields["verdict"] = verdict
             sentence = verdict_sentence(verdict, interval, **names, margin=self.margin, confidence=self._confidence())

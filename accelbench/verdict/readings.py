@@ -66,7 +66,10 @@ def _read_seconds(seconds: LaunchRange | None) -> Reading | None:
 
 
 def _steady_seconds(variant: VariantResult) -> LaunchRange | None:
-    """Return the seconds per unit: the geometric mean, with percentiles as the range; None without times."""
+    """Return the seconds per unit: the geometric mean over launches, with the 5th to 95th percentile as the range.
+
+    Returns None without times.
+    """
     quantiles, typical = variant.seconds, step_seconds(variant)
     if quantiles is None or typical is None:
         return None
@@ -99,8 +102,8 @@ def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
     seconds, baseline_seconds = _compile_seconds(variant), _compile_seconds(_baseline(result))
     if seconds is None or baseline_seconds is None or not baseline_seconds.minimum:  # the minimum is a divisor
         return None
-    times = f"{figures.seconds(seconds.typical)} over {figures.seconds(baseline_seconds.typical)}"
-    return _read_ratio(seconds, baseline_seconds, times)
+    times_text = f"{figures.seconds(seconds.typical)} over {figures.seconds(baseline_seconds.typical)}"
+    return _read_ratio(seconds, baseline_seconds, times_text)
 
 
 def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
@@ -113,19 +116,20 @@ def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
         return None
     first_call = compile_seconds.plus(first_step_seconds)
     later_call = steady_seconds.times(units)
-    times = f"{figures.seconds(first_call.typical)}, then {figures.seconds(later_call.typical)}"
-    return _read_ratio(first_call, later_call, times)
+    times_text = f"{figures.seconds(first_call.typical)}, then {figures.seconds(later_call.typical)}"
+    return _read_ratio(first_call, later_call, times_text)
 
 
-def _read_ratio(value: LaunchRange, divisor: LaunchRange, times: str) -> Reading:
-    """Return `value / divisor` with its range.
+def _read_ratio(dividend: LaunchRange, divisor: LaunchRange, times_text: str) -> Reading:
+    """Return `dividend / divisor` with its range; `times_text` describes the two times.
 
-    Launches are not paired here, so the range is the widest possible one. `times` is a text with the two times.
+    The two ranges are over different launches, so that of the ratio is the widest possible one: from the smallest
+    dividend over the largest divisor to the largest over the smallest.
     """
     ratio = LaunchRange(
-        value.typical / divisor.typical, value.minimum / divisor.maximum, value.maximum / divisor.minimum
+        dividend.typical / divisor.typical, dividend.minimum / divisor.maximum, dividend.maximum / divisor.minimum
     )
-    details = "; ".join(filter(None, (_format_range(ratio), times)))
+    details = "; ".join(filter(None, (_format_range(ratio), times_text)))
     return Reading(ratio.minimum, ratio.maximum, f"{figures.prose(ratio.typical)} ({details})")
 
 
@@ -153,6 +157,7 @@ def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
     if quantiles is None:
         return None
     spread = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / float(quantiles.median_seconds)
+    # A variant has one launch in each round.
     return _without_range(spread, f"{figures.prose(spread)} over {result.rounds} launches")
 
 

@@ -44,7 +44,7 @@ def with_baseline(result: Result, baseline: str) -> Result:
         ),
         margin=float(measurement.equivalence_margin),
         noisy=bool(result.noisy),
-        quantity=result.comparisons[0].quantity,
+        quantity=result.comparisons[0].quantity,  # all comparisons of a case have the same
     )
     note = f"compared with {baseline}, not the run's baseline {case.baseline}: intervals are widened for all pairs"
     return result.model_copy(
