@@ -78,6 +78,16 @@ def test_what_was_written_while_a_list_was_under_way_is_kept() -> None:
     assert jobs_in(store) == set()
 
 
+def test_what_was_written_with_another_owner_is_kept_while_a_list_was_under_way() -> None:
+    store, _ = new_store()
+    store.put(replace(FIRST, owner="earlier run"))
+    since = store.tick
+    store.put(FIRST, fresh=True)
+    store.replace("Job", None, [], since)
+
+    assert jobs_in(store) == {FIRST.key.name}
+
+
 def test_a_list_of_one_namespace_does_not_make_older_lists_of_others_win_over_what_was_written() -> None:
     store, _ = new_store()
     since = store.tick

@@ -45,16 +45,17 @@ class Store:
         replace it.
         """
         kind, name = stored.key.kind, name_of(stored)
+        before = self._objects[kind].get(name)
+        if before is not None and before.owner != stored.owner:
+            # Remove the object first, so that the listeners are notified with its earlier owner too. This also forgets
+            # when it was put as fresh.
+            self.remove(kind, name)
+            before = None
         if fresh:
             self._ticks += 1
             self._fresh_at[kind, name] = self._ticks
-        before = self._objects[kind].get(name)
-        if before is stored or before == stored:
+        if before is stored or before == stored:  # `is` first, because comparing all fields takes longer
             return
-        if before is not None and before.owner != stored.owner:
-            # Remove the object first, so that the listeners are notified with its earlier owner too.
-            self.remove(kind, name)
-            before = None
         self._objects[kind][name] = stored
         self._by_owner[stored.owner].add((kind, name))
         self._notify(before, stored)
@@ -94,7 +95,7 @@ class Store:
 
         `since` is the `tick` of that request. `namespace` is the list's namespace; None stands for all.
         """
-        # `name` is a tuple of namespace and name.
+        # `name` is a tuple of namespace and name. `namespace` is None if the list is of all namespaces.
         stored_names = [name for name in self._objects[kind] if namespace in {None, name[0]}]
         for name in stored_names:
             if name not in listed_names and self._fresh_at.get((kind, name), 0) <= since:
