@@ -33,7 +33,7 @@ async def run(settings: Settings) -> None:
     """
     if task := asyncio.current_task():
         for signal_number in (signal.SIGTERM, signal.SIGINT):
-            # Until kopf starts and sets its own handlers, a signal cancels this task.
+            # Until kopf starts and sets its own handlers, a signal cancels this task (see `main`).
             asyncio.get_running_loop().add_signal_handler(signal_number, task.cancel)
     async with KubernetesApi(await load_configuration()) as api:
         operator = Operator(api, settings, identity=f"{socket.gethostname()}_{uuid.uuid4()}")
@@ -77,7 +77,7 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         asyncio.run(run(read_settings(os.environ)))
-    except asyncio.CancelledError:
+    except asyncio.CancelledError:  # a signal arrived before kopf had started
         return 0
     except (SettingsError, InvalidProfilesError, ConfigException) as error:
         print(f"accelbench-operator: {error}", file=sys.stderr)  # noqa: T201 - the command's answer

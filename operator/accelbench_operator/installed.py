@@ -70,6 +70,7 @@ async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float
             spec = {}
         holder = spec.get("holderIdentity") or ""
         renewal = spec.get("renewTime") or ""
+        # The first reading has no earlier one to compare with.
         was_renewed = earlier_renewal is not None and renewal != earlier_renewal
         if holder and was_renewed:
             return str(holder)

@@ -46,6 +46,7 @@ class Operator:
         self._lag_seconds = 0.0
         self._api = api
         self._skew = "the CRDs have not been checked yet"
+        """Why the CRDs do not fit this release; empty if they fit."""
         self.crds_fit = asyncio.Event()
         """Set once the cluster's CRDs have fitted this release."""
         self.synced = asyncio.Event()
@@ -148,7 +149,7 @@ class Operator:
     def snapshot(self) -> Snapshot:
         """Return the current state of the operator for its metrics. Call this in the thread of the event loop."""
         is_leading = self._leading()
-        # Without leading, the phases are outdated: leave them out.
+        # Only the leader reconciles, so another replica's phases and counts of cases are outdated: leave them out.
         phases = self._runs.phases if is_leading else {}
         runs = Counter((key.namespace, phase) for key, phase in phases.items())
         queue = QueueHealth(
@@ -189,8 +190,8 @@ class Operator:
 
     def _count_failed_attempt(self, attempt: Attempt) -> None:
         """Count a failed attempt by its reason and by whether it is retried."""
-        is_retried = "false" if attempt.finished else "true"
-        self.telemetry.failed_attempts.labels(attempt.reason or "", is_retried).inc()
+        retried_label = "false" if attempt.finished else "true"  # `finished`: no result will come, so no retry either
+        self.telemetry.failed_attempts.labels(attempt.reason or "", retried_label).inc()
 
     def _leading_changed(self, leads: bool) -> None:
         """Reset the controllers if this replica has become the leader."""
@@ -201,7 +202,7 @@ class Operator:
         """Return the runs and results beyond the limits of the history; none if this replica does not lead."""
         if not self._leading():
             return ()
-        # Results of runs in progress are kept. A run whose phase is unknown may be in progress.
+        # Results of runs in progress are kept. A run without a phase has not been reconciled, and may be in progress.
         uids_without_phase = self.controllers.keys.keys() - {key.uid for key in self._runs.phases}
         in_progress = frozenset(self._runs.in_progress() | uids_without_phase)
         summaries = tuple(self._objects.summaries())

@@ -74,7 +74,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
 
 
 def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the administrator's pod template; empty if none is set."""
+    """Return the administrator's pod template; empty if none is set. Raises SettingsError if it is invalid."""
     path = environment.get("ACCELBENCH_POD_TEMPLATE", "").strip()
     if not path:
         return {}
@@ -120,7 +120,10 @@ def _retention(environment: Mapping[str, str]) -> Retention:
 
 
 def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
-    """Return the files for TLS of the metrics server; None if TLS is not configured."""
+    """Return the files for TLS of the metrics server; None if TLS is not configured.
+
+    Raises SettingsError if the files cannot be loaded, or if only the authority of clients is configured.
+    """
     directory = environment.get("ACCELBENCH_METRICS_TLS", "").strip()
     client_ca = environment.get("ACCELBENCH_METRICS_CLIENT_CA", "").strip()
     if not directory:
@@ -139,7 +142,10 @@ def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
 
 
 def _metrics_authorization(environment: Mapping[str, str]) -> bool:
-    """Return True if the cluster's RBAC decides who may read the metrics; raises SettingsError."""
+    """Return True if the cluster's RBAC decides who may read the metrics.
+
+    Raises SettingsError if the variable is neither true nor false, or if it is true and the metrics have no TLS.
+    """
     text = environment.get("ACCELBENCH_METRICS_AUTHORIZATION", "").strip() or "false"
     if text not in {"true", "false"}:
         raise SettingsError(f'ACCELBENCH_METRICS_AUTHORIZATION="{text}": must be true or false')
@@ -151,14 +157,14 @@ def _metrics_authorization(environment: Mapping[str, str]) -> bool:
 def _class_name(environment: Mapping[str, str]) -> str:
     """Return the class of the runs that this operator reconciles."""
     name = environment.get("ACCELBENCH_CLASS_NAME", "").strip() or DEFAULT_CLASS
-    # A label's value has at most 63 characters.
+    # Jobs have the class as the value of a label, which has at most 63 characters.
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
         raise SettingsError(f'ACCELBENCH_CLASS_NAME="{name}": must be lower-case letters, digits and hyphens')
     return name
 
 
 def _whole_number(environment: Mapping[str, str], name: str, default: int, *, minimum: int) -> int:
-    """Return the variable `name` as a whole number; `default` if it is not set."""
+    """Return the variable `name` as a whole number, or `default` if it is not set; raises SettingsError if invalid."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or int(text) < minimum:
         raise SettingsError(f'{name}="{text}": must be a whole number, {minimum} or more')
@@ -166,7 +172,7 @@ def _whole_number(environment: Mapping[str, str], name: str, default: int, *, mi
 
 
 def _port(environment: Mapping[str, str], name: str, default: int) -> int:
-    """Return the variable `name` as a port; `default` if it is not set."""
+    """Return the variable `name` as a port, or `default` if it is not set; raises SettingsError if invalid."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or not 1 <= int(text) <= 65535:  # noqa: PLR2004 - the range of ports
         raise SettingsError(f'{name}="{text}": must be a port, 1 to 65535')

@@ -1,5 +1,6 @@
 """Check that the cluster's CRDs have every field that this release writes: an API server drops unknown fields.
 
+Skew is a difference between this release's CRDs and those that the cluster serves, which may be of another release.
 The served OpenAPI document is public, so the operator needs no permission to read CRDs.
 """
 
@@ -55,8 +56,8 @@ def describe_skew(document: Mapping[str, Any]) -> str:
         missing += missing_fields(own_schema(kind), served_schemas.get(kind.name, {}), kind.name)
     if not missing:
         return ""
-    more = f" and {len(missing) - NAMED_FIELDS} more" if len(missing) > NAMED_FIELDS else ""
-    return f"the cluster's CRDs are from another release and lack {', '.join(missing[:NAMED_FIELDS])}{more}: {REMEDY}"
+    others = f" and {len(missing) - NAMED_FIELDS} more" if len(missing) > NAMED_FIELDS else ""
+    return f"the cluster's CRDs are from another release and lack {', '.join(missing[:NAMED_FIELDS])}{others}: {REMEDY}"
 
 
 def own_schema(kind: crd.CustomResource) -> Schema:
@@ -96,5 +97,5 @@ def missing_fields(own: Schema, served: Schema, path: str) -> Iterator[str]:
         if not isinstance(served_values, Mapping):
             served_values = {}
         yield from missing_fields(own["additionalProperties"], served_values, f"{path}.*")
-    if "enum" in served:
+    if "enum" in served:  # without it, the cluster accepts every value
         yield from (f"{path}={value}" for value in own.get("enum", ()) if value not in served["enum"])

@@ -81,7 +81,7 @@ class Controllers:
         """
         self._api = api
         self._store = store
-        self._namespaces = tuple(namespaces) or (None,)
+        self._namespaces = tuple(namespaces) or (None,)  # None stands for all namespaces
         self._leading = leading
         self._measure_reconcile = measure_reconcile
         self._controllers: dict[str, Controller] = {}
@@ -111,7 +111,7 @@ class Controllers:
         """Return the namespaces where the API server refuses a list, because the namespace or a Role was deleted.
 
         Nothing is reconciled there; the other namespaces are served. If no namespace is listed completely, return
-        none, so that the operator is not ready.
+        none: the operator excuses these namespaces when it reports whether it is ready, and then it is not.
         """
         is_complete = dict.fromkeys(self._namespaces, True)
         refused = set()

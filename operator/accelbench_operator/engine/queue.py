@@ -135,7 +135,7 @@ class KeyedQueue(Generic[Key]):
         return max(0.0, now - earliest_step)
 
     def record_step(self, key: Key) -> None:
-        """Record that the worker of this key begins its next step now."""
+        """Record that the worker of this key begins its next step now; do nothing if no worker handles the key."""
         if key in self._step_began:
             self._step_began[key] = self._clock()
 
@@ -221,7 +221,10 @@ class KeyedQueue(Generic[Key]):
         return None
 
     def _choose_due(self) -> Key | None:
-        """Return a due key of the first group, in turn, with a key that can be handled now; None if there is none."""
+        """Return the first due key that no worker handles now, from the group whose turn it is; None if there is none.
+
+        A group is passed over if workers handle all its due keys.
+        """
         for keys in self._due.values():
             for key in keys:
                 # Only one worker at a time may handle a key.
@@ -231,10 +234,11 @@ class KeyedQueue(Generic[Key]):
 
     def _take_out(self, key: Key) -> None:
         """Remove a key from the due keys, and move its group to the end, so that groups take turns."""
-        keys = self._due.pop(self._group_of(key), {})
+        group = self._group_of(key)
+        keys = self._due.pop(group, {})
         keys.pop(key, None)
-        if keys:
-            self._due[self._group_of(key)] = keys
+        if keys:  # a group without due keys takes no turn
+            self._due[group] = keys
 
     async def _sleep(self, seconds: float | None) -> None:
         """Wait until the queue changes, but at most `seconds`; None means no limit."""

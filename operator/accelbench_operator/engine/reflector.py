@@ -109,7 +109,10 @@ class Reflector:
         return version
 
     async def _watch(self, version: str) -> str:
-        """Watch until the server ends the watch; return the resource version to continue from."""
+        """Watch until the server ends the watch; return the resource version to continue from.
+
+        Wait after a short watch, because the next one may fail too.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:

@@ -79,6 +79,7 @@ async def watch(
 def _session(info: kopf.ConnectionInfo) -> kopf.AiohttpSession:
     """Return the session that kopf would make of `info`, with this module's middlewares added."""
     session = aiohttp.ClientSession(
+        # Without a limit (0) of connections, because each watch keeps one.
         connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
         headers=info.as_http_headers(),
         proxy=info.proxy_url,
@@ -129,7 +130,7 @@ def _watch_kind(
 
     @kopf.on.event(group, version, kind.plural, registry=registry, id=kind.plural)
     async def event(type: str | None, body: Any, **_: Any) -> None:  # noqa: A002 - kopf's name
-        """Pass the object of a watch event to `deleted` or, without its managedFields, to `changed`."""
+        """Pass the object of an event to `deleted` or, without its managedFields, which nothing reads, to `changed`."""
         if type == "DELETED":
             deleted(Key.of(kind.name, body))
         else:

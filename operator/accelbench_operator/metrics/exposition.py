@@ -28,7 +28,7 @@ RENEW_SECONDS = 60.0
 
 
 class Exposition:
-    """Write the metrics in the format that a scrape accepts: text or OpenMetrics."""
+    """Write the metrics in the format that a scrape accepts: Prometheus' text format or OpenMetrics."""
 
     def __init__(self, *collectors: Collector) -> None:
         """Prepare to export the metrics of `collectors` and of this process."""
@@ -44,7 +44,7 @@ class Exposition:
             self._results[media_type] = ResultsText(encode)
         results = self._results[media_type].write(snapshot.results)
         if not snapshot.leading:
-            # Only the leader exports results; another replica writes them to fill the cache.
+            # Only the leader exports results. Another replica writes them too, so that its cache is full when it leads.
             results = results.without_results
         collected_families = [family for collector in self._collectors for family in collector.collect()]
         operator_text = encode(Families([*operator_families(snapshot), *collected_families]))

@@ -216,7 +216,10 @@ def _to_float(text: str | None) -> float | None:
 
 
 def _pays_back_steps(payback: Payback | None) -> Mapping[Labels, float | None]:
-    """Return the break-even steps of compiling, labelled with the `answer`: 0 for at once, infinity for never."""
+    """Return the break-even steps of compiling, labelled with the `answer`: 0 for at once, infinity for never.
+
+    Return no sample if the steps are unknown (`payback` is None).
+    """
     if payback is None:
         return {}
     steps: float | None = payback.steps
@@ -377,7 +380,9 @@ OPERATOR_METRICS: tuple[Metric[Snapshot], ...] = (
     Metric(
         "accelbench_operator_api_requests_total",
         "Requests of this replica to the API server, except for its Lease and kopf's watch of runs. Code 0: no answer.",
-        lambda operator: {(kind.verb, kind.resource, str(kind.code)): n for kind, n in operator.requests.items()},
+        lambda operator: {
+            (kind.verb, kind.resource, str(kind.code)): count for kind, count in operator.requests.items()
+        },
         by=("verb", "resource", "code"),
         type="counter",
     ),
@@ -430,6 +435,7 @@ def result_families(summaries: Iterable[Summary]) -> Iterator[Family]:
     labelled_comparisons: list[tuple[Labels, Compared]] = []
     for result_labels, result in labelled_results:
         for comparison in result.comparisons:
+            # A comparison names its variant without the framework, which is one of the labels: look up the labels.
             variant_key = (*result_labels, *_truncate((comparison.variant,)))
             # A result that was written by hand may compare a variant that it does not list: skip that comparison.
             if variant_key in labels_by_variant:

@@ -120,7 +120,7 @@ class LiveCases:
         return fair_share(oldest_first, lambda pod: pod.key.namespace, MAXIMUM_FOLLOWED)
 
     async def _follow(self, pod: ObservedPod) -> None:
-        """Keep the progress of the pod's case up to date until cancelled."""
+        """Keep the progress of the pod's case up to date until cancelled; after an error, stop exporting it."""
         key = pod.key
         running_case = self._find_case(pod)
         if running_case is None:

@@ -28,6 +28,7 @@ WINDOW_SECONDS = 60.0
 BEARER_PREFIX = "Bearer "
 
 Answer = tuple[int, str]
+"""HTTP status 200 and an empty text; or another status and the reason of the refusal."""
 
 
 class Scrapers:
@@ -49,6 +50,8 @@ class Scrapers:
     async def __call__(self, authorization: str, address: str) -> Answer:
         """Return HTTP status 200 if the Authorization header allows a scrape, else another status and the reason.
 
+        A token with a cached permission is not reviewed again.
+
         Args:
             authorization: The header's value; empty if the request has no such header.
             address: The address of the client.
@@ -58,7 +61,8 @@ class Scrapers:
         if not has_token:
             return HTTPStatus.UNAUTHORIZED, "send the bearer token of a service account that may get /metrics"
         now = self._clock()
-        if now < self._permitted.get(token, now):
+        permission_ends = self._permitted.get(token)
+        if permission_ends is not None and now < permission_ends:
             return HTTPStatus.OK, ""
         # The limit does not apply to a scraper whose permission has expired.
         if token not in self._permitted and not self._count_review(address, now):
@@ -70,12 +74,12 @@ class Scrapers:
             answer = await self._review(token)
         except ApiError as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, f"cannot ask the API server who this is: {error}"
-        self._permitted.pop(token, None)
+        self._permitted.pop(token, None)  # a new permission belongs at the end, where the latest ones are
         status, _ = answer
         if status == HTTPStatus.OK:
             self._permitted[token] = now + CACHE_SECONDS
             if len(self._permitted) > MAXIMUM_CACHED:
-                del self._permitted[next(iter(self._permitted))]
+                del self._permitted[next(iter(self._permitted))]  # the oldest
         return answer
 
     def _count_review(self, address: str, now: float) -> bool:

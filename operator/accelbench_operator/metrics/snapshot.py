@@ -15,12 +15,13 @@ class QueueHealth:
     depth: int
     """Keys that are due and wait for a worker."""
     oldest_seconds: float
-    """Seconds for which the oldest of these keys has been due; 0.0 if there are none."""
+    """Seconds for which the oldest key has been due, including keys that workers handle now; 0.0 if there are none."""
     loop_lag_seconds: float
     """How late the event loop last woke from a timer."""
     reconciled_total: int
+    """Reconciles that have ended, including those that raised an error."""
     failed_total: int
-    """Reconciles that raised and were put back with a delay."""
+    """Reconciles that raised an error, whose keys were queued again with a delay."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class LiveCase:
     run: str
     case: str
     round: int = 0
-    """Complete rounds, including those that were quarantined."""
+    """Number of the last complete round; rounds that were quarantined (discarded) have numbers too."""
     variant: str = ""
     """The variant that is launched now; empty between launches."""
     phase: str = ""
@@ -63,5 +64,6 @@ class Snapshot:
     omitted: int = 0
     """Results that are not exported, because there are more than `limit`."""
     limit: int = 0
+    """Maximum number of results that are exported."""
     unlisted_namespaces: tuple[str, ...] = ()
     """Namespaces of the operator's settings where the API server refuses a list, so that nothing is reconciled."""
