@@ -80,7 +80,9 @@ def find(name: str) -> Workload:
 def find_anew(name: str) -> Workload:
     """Return a new workload of that name: run its script again, or make another instance of its class.
 
-    Raises UnknownWorkloadError or InvalidWorkloadError.
+    The judge compares it with one that has run before, to see whether the outputs depend on earlier calls.
+
+    Raises UnknownWorkloadError or, for a script that has become invalid, InvalidWorkloadError.
     """
     file = script.path()
     if file is not None and workload_name_from_file(file.name) == name:
@@ -150,7 +152,7 @@ def measure_of(
     the unit of work is a request, which is one call.
 
     Raises:
-        ValueError: The workload's steps cannot be measured by that protocol.
+        ValueError: The workload's steps cannot be measured by that protocol, or the workload itself asks for arrivals.
     """
     measure = workload.measure(parameters)
     if protocol is None:
@@ -176,6 +178,7 @@ def options_model(variant: VariantKind) -> type[frameworks.Options]:
     if not (variant.plain or variant.in_mode):  # the author's program runs in no mode of the framework
         return frameworks.Options
     mode = frameworks.find(variant.framework).modes.get(variant.adapter_mode)
+    # None: the framework has no such mode, which the checks of the workload report.
     return mode.options if mode is not None else frameworks.Options
 
 

@@ -23,30 +23,31 @@ LIBRARIES = frozenset({"numpy", "scipy"})
 
 @dataclass(frozen=True)
 class Arguments:
-    """Name the values that a function gets by position and by keyword: arrays, and parameters of `arrays()`."""
+    """Name the values that a function gets by position and by keyword: arrays and constants."""
 
     positional: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
     constants: frozenset[str] = frozenset()
-    """Which of these names are parameters of `arrays()`; the others are arrays."""
+    """Which of these names are not arrays: parameters of `arrays()`, and Python values that a setup made."""
 
     @property
     def arrays(self) -> tuple[str, ...]:
         """Return the names of the arrays."""
         return tuple(name for name in (*self.positional, *self.keywords) if name not in self.constants)
 
-    def caller(self, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-        """Return a function that takes the arrays by name and calls `function` with them and with `parameters`.
+    def caller(self, function: Callable[..., Any], values: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
+        """Return a function that takes the arrays by name and calls `function` with them and with the constants.
 
-        The returned function is part of the timed call, so it does as little as possible.
+        `values` has at least the constants, by name. The returned function is part of the timed call, so it does as
+        little as possible.
         """
-        keyword_constants = {name: parameters[name] for name in self.keywords if name in self.constants}
+        keyword_constants = {name: values[name] for name in self.keywords if name in self.constants}
         if self.positional:
             keyword_arrays = [name for name in self.keywords if name not in self.constants]
 
             def call_by_position(arrays: Mapping[str, Any]) -> Any:
-                values = [parameters[name] if name in self.constants else arrays[name] for name in self.positional]
-                return function(*values, **{name: arrays[name] for name in keyword_arrays}, **keyword_constants)
+                positional = [values[name] if name in self.constants else arrays[name] for name in self.positional]
+                return function(*positional, **{name: arrays[name] for name in keyword_arrays}, **keyword_constants)
 
             return call_by_position
         # Nothing is passed by position, so all arrays are passed by keyword.
@@ -139,7 +140,8 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
 def names_its_arrays(function: Callable[..., Any]) -> bool:
     """Return True if a user wrote the function, so that its parameters have the names of the arrays.
 
-    The parameters of builtins, and of functions of a framework or of NumPy, have other names.
+    The parameters of builtins and other callable objects, and of functions of a framework or of NumPy, have other
+    names.
     """
     if isinstance(function, Pickled):
         return function.names_its_arrays

@@ -51,7 +51,10 @@ class Declarations:
         return self._read("measure", FunctionMeasure, Measure, parameters) or FunctionMeasure()
 
     def units(self, parameters: Mapping[str, Any], calls: int) -> int:
-        """Return the units of work in `calls` calls, one for each batch; raises InvalidWorkloadError."""
+        """Return the units of work in one step, which makes `calls` calls, one for each batch.
+
+        Raises InvalidWorkloadError if the declared units are invalid, or those of another number of calls.
+        """
         units = self.measure(parameters).units
         if isinstance(units, int):
             return units * calls
@@ -89,22 +92,26 @@ class Declarations:
         return operations
 
     def check(self, parameters: Mapping[str, Any]) -> None:
-        """Raise InvalidWorkloadError if a declaration is invalid with the default values of the parameters."""
+        """Raise InvalidWorkloadError if a declaration is invalid with these parameters, which have their defaults.
+
+        A declared function must not require a parameter that it will not get.
+        """
         for name, declared in self.values.items():
             if callable(declared):
                 known_names = {*parameters, FLOAT_BYTES} if name == "cost" else {*parameters}
                 _refuse_unknown_parameters(name, declared, known_names)
         self.measure(parameters)
-        self.cost(parameters, float_bytes=4)
+        self.cost(parameters, float_bytes=4)  # the size of a float32; any size would do
         self.operations(parameters)
 
     def _read(
-        self, name: str, expected_type: type[Declared], base: type, parameters: Mapping[str, Any]
+        self, name: str, expected_type: type[Declared], accepted_type: type, parameters: Mapping[str, Any]
     ) -> Declared | None:
         """Return what is declared under `name`, as an `expected_type`; None if nothing is declared.
 
-        A script declares a dictionary, an instance of `base`, or a function that returns one of these. `base` is
-        `expected_type` or a class that it inherits.
+        A script declares a dictionary, an instance of `accepted_type`, or a function that returns one of these; a
+        function `cost` may also return None. `accepted_type` is the class that a script can import: `expected_type` or
+        a class that it inherits.
         """
         declared = self.values.get(name)
         if declared is None:
@@ -112,13 +119,13 @@ class Declarations:
         where = f"{self.source}: {name}"
         if callable(declared):
             where = location(declared)
-            parameter_names = inspect.signature(declared).parameters
-            arguments = {name: value for name, value in parameters.items() if name in parameter_names}
+            taken_names = inspect.signature(declared).parameters
+            arguments = {parameter: value for parameter, value in parameters.items() if parameter in taken_names}
             try:
                 declared = unpickle(declared)(**arguments)
             except ERRORS as error:
                 raise InvalidWorkloadError(f"{where}: {describe(error)}") from error
-        if isinstance(declared, base):
+        if isinstance(declared, accepted_type):
             declared = _to_dictionary(declared)
         is_unknown_cost = declared is None and expected_type is Cost  # a function may know only some parameters' cost
         if is_unknown_cost:

@@ -21,8 +21,9 @@ from accelbench.catalogue.workload_checks import RESULT, InvalidWorkloadError, l
 from accelbench.frameworks import Framework
 from accelbench.workload import Arrays, NamedArrays, Program, Tools
 
-CONSTANTS = (bool, int, float, complex, str, bytes, type(None), types.FunctionType, types.BuiltinFunctionType)
-CONSTANT_TYPES = (*CONSTANTS, types.MethodType, functools.partial)
+VALUE_TYPES = (bool, int, float, complex, str, bytes, type(None))
+CALLABLE_TYPES = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial)
+CONSTANT_TYPES = (*VALUE_TYPES, *CALLABLE_TYPES)
 """Types of a setup's results that a function gets as Python constants; all other results are passed like arrays."""
 SETUP = 'return {"matrix": matrix}, as in def jax(matrix, x)'
 
@@ -34,7 +35,7 @@ class Setup:
     function: Callable[..., Any]
 
     def taken_arguments(self, arrays: Collection[str], parameters: Collection[str]) -> Arguments:
-        """Return how to pass the setup function the arrays and parameters that it takes.
+        """Return how to pass the setup function those of `arrays` and `parameters`, all names, that it takes.
 
         Raises InvalidWorkloadError if it takes anything else.
         """
@@ -113,8 +114,8 @@ def make_build(
 
         # With `__wrapped__`, errors name the user's function, and its captured arrays are found.
         # `__signature__` keeps inspect from using the signature of `__wrapped__`.
-        for own_function in (step, export):
-            vars(own_function).update(__signature__=inspect.signature(own_function), __wrapped__=unpickled_function)
+        for wrapper in (step, export):
+            vars(wrapper).update(__signature__=inspect.signature(wrapper), __wrapped__=unpickled_function)
         is_in_mode = len(calls) > 1  # `_step_over_batches` has applied the mode, so the adapter must not apply it again
         return Program(state={}, step=step, batches=(batch,), units=units, placed=is_in_mode, export=export)
 
@@ -220,7 +221,8 @@ def _prepare_call(
 def _freeze_and_read_versions(batch: Mapping[str, Any]) -> dict[str, int | None]:
     """Make NumPy arrays read-only, and return the version of each PyTorch tensor, or None for another array.
 
-    PyTorch increases a tensor's version at each change in place, so a later version shows such a change.
+    NumPy refuses to change a read-only array in place. PyTorch increases a tensor's version at each such change, so a
+    later version shows it.
     """
     for array in batch.values():
         if hasattr(array, "setflags"):

@@ -50,7 +50,10 @@ class FunctionWorkload(Workload):
     """The setup function of each program that has one, by the program's name."""
 
     def setup_function(self, method: str) -> str:
-        """Return where the setup of a program is defined; empty if it has none."""
+        """Return where the setup of a program is defined; empty if it has none.
+
+        `method` is the program's name, which is also that of the workload's method that builds it.
+        """
         return location(self.setups[method].function) if method in self.setups else ""
 
     def measure(self, parameters: Any) -> FunctionMeasure:
@@ -77,7 +80,7 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
     A class of the module is not yet checked; `name` is for error messages.
 
     Raises:
-        InvalidWorkloadError: The module has neither functions nor exactly one class.
+        InvalidWorkloadError: The module has neither functions nor exactly one class, or its functions are invalid.
     """
     classes = [
         member
@@ -87,7 +90,7 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
     if not classes and (function_workload := _workload_of_functions(module, name)):
         return function_workload
     if len(classes) != 1:
-        class_names = ", ".join(kind.__name__ for kind in classes) or "none"
+        class_names = ", ".join(found_class.__name__ for found_class in classes) or "none"
         raise InvalidWorkloadError(
             f"{name}: a script has functions, such as jax(x) and pytorch(x), and arrays(rng), which makes their "
             f"inputs; or one class that inherits accelbench.workload.Workload. Classes found: {class_names}"
@@ -214,10 +217,16 @@ def _to_batches(draw: Callable[..., Any], drawn: Any) -> tuple[NamedArrays, ...]
 def _make_program(
     build: Callable[[Mapping[str, Any], Arrays, Tools, int], Program],
 ) -> Callable[[FunctionWorkload, Any, Arrays, Tools], Program]:
-    """Make a workload's method that calls `build` with the parameters' values, and with the units of work in a step."""
+    """Make a workload's method that builds the program of one of the script's functions.
+
+    The method calls `build` with the parameters' values, and with the units of work in a step.
+    """
 
     def program(workload: FunctionWorkload, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        """Build the program; its step calls the function with every batch, and does the units of all these calls."""
+        """Build the program.
+
+        Its step calls the script's function once with each batch, so a step's units of work are those of all calls.
+        """
         values = parameters.model_dump()
         units = workload.declarations.units(values, len(arrays.batches))
         return build(values, arrays, tools, units)

@@ -1,4 +1,8 @@
-"""Generate a workload's data from a seed: the same bits for every variant, every launch and the reference."""
+"""Generate a workload's data from a seed: the same bits for every variant, every launch and the reference.
+
+Unseen data are drawn from another seed. A program that has computed its results in advance, from the data that it has
+seen, gives wrong results for them.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -12,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 MAXIMUM_CHANGE = 0.05
-"""Maximum relative change of an array that is the same for every seed; signs and magnitudes stay the same.
+"""Maximum relative change of an array that is the same for every seed; signs stay the same.
 
 It is the maximum absolute change of an array of zeros.
 """
@@ -47,7 +51,8 @@ def _numbers(method: Callable[..., Any], part: str, values: object) -> NamedArra
 def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arrays:
     """Return arrays with other values than `seen`, but the same names, types and shapes.
 
-    Raises ValueError if names, types or shapes depend on the seed.
+    Arrays of integers that are the same for every seed keep their values. Raises ValueError if names, types or shapes
+    depend on the seed.
     """
     import numpy as np
 
@@ -80,7 +85,7 @@ def _scale_constants(unseen: NamedArrays, seen: NamedArrays, rng: "Generator") -
         depends_on_seed = not np.array_equal(array, seen_array, equal_nan=True)
         if depends_on_seed:
             return array
-        # One number for all elements keeps an array symmetric or sorted.
+        # One number for all elements, from 1 % to 5 %, keeps an array symmetric or sorted.
         change = MAXIMUM_CHANGE * rng.uniform(0.2, 1)
         with np.errstate(all="ignore"):  # numbers near the maximum of their type overflow
             changed = array * (1 + change) if array.any() else array + change  # zeros cannot be scaled

@@ -62,6 +62,7 @@ def _to_host(value: Any) -> Any:
     # Recognise a tensor by its attribute, because this module must not import PyTorch.
     if not hasattr(value, "detach"):
         return value
+    # PyTorch only marks a tensor as conjugate or negative, and NumPy cannot read such marks: compute the values.
     host_tensor = value.detach().cpu().resolve_conj().resolve_neg()
     return host_tensor.double() if host_tensor.is_floating_point() else host_tensor
 

@@ -45,7 +45,7 @@ class Members:
 def find_members(module: ModuleType) -> Members:
     """Return the members of a module that accelbench uses.
 
-    Members are only checked if there are programs.
+    Members are only checked if there are programs: without any, the module may define its workload by a class.
 
     Raises:
         InvalidWorkloadError: A member such as `reference` is not a function, or the name of an unknown member looks
@@ -169,7 +169,7 @@ def modes_of(program: str, excluded: frozenset[str]) -> tuple[str, ...]:
 
 
 def require_same_arrays(functions: Mapping[str, Callable[..., Any]], parameters: Collection[str]) -> None:
-    """Raise InvalidWorkloadError if the functions require arrays of different names.
+    """Raise InvalidWorkloadError if the functions require arrays of different names; their order may differ.
 
     `parameters` are those of `arrays()`, which functions may take too.
     """

@@ -108,7 +108,8 @@ def _data_fields(value: Any) -> dict[str, Any]:
         item = getattr(value, field.name)
         is_array_or_container = hasattr(item, "dtype") or _items(item) is not None  # even if it is callable
         is_name_or_function = isinstance(item, str) or callable(item)
-        if not is_setting and (is_array_or_container or not is_name_or_function):
+        is_data = is_array_or_container or not is_name_or_function
+        if is_data and not is_setting:
             fields[field.name] = item
     return fields
 

@@ -60,7 +60,10 @@ def use(file: Path) -> Iterator[None]:
 
 @cache
 def load(file: Path) -> Workload:
-    """Run a script the first time, and return its workload; raises InvalidWorkloadError."""
+    """Return the script's workload; raises InvalidWorkloadError.
+
+    The first call for a file runs the script, and later calls return the same workload.
+    """
     return load_anew(file)
 
 

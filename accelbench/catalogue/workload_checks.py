@@ -71,8 +71,8 @@ def to_invalid_workload_error(error: BaseException, file: Path) -> InvalidWorklo
 
 
 def describe(error: BaseException) -> str:
-    """Describe the exception by its type and message."""
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    """Describe the exception by its type and message, with advice on code that ends the process or waits for input."""
+    text = f"{type(error).__name__}: {error}".rstrip(": ")  # the type alone if there is no message
     if isinstance(error, SystemExit):
         return f'{text}: it ends the process; code that the file runs by itself belongs under if __name__ == "__main__"'
     if isinstance(error, bdb.BdbQuit):
@@ -83,7 +83,10 @@ def describe(error: BaseException) -> str:
 
 
 def location(function: Callable[..., Any]) -> str:
-    """Return where a function is defined, as `my_filter.py, line 12: Filter.cost()`."""
+    """Return where a function is defined, as `my_filter.py, line 12: Filter.cost()`.
+
+    For a function that is not written in Python, return only its name.
+    """
     unwrapped = inspect.unwrap(function)
     name = f"{getattr(unwrapped, '__qualname__', type(unwrapped).__name__)}()"
     code = getattr(unwrapped, "__code__", None)
@@ -307,7 +310,7 @@ def file_of(workload_type: type[Workload]) -> Path:
 
 def instantiate(workload_type: type[Workload]) -> Workload:
     """Check a workload's class, and return an instance of it; raises InvalidWorkloadError."""
-    if not workload_type.hand_written:  # made from functions
+    if not workload_type.hand_written:  # made from functions, which were checked when the class was made
         workload = workload_type()
         refuse_canonical_with_random_outputs(workload, workload.measure(workload_type.Parameters()))
         return workload
@@ -370,9 +373,9 @@ def find_misspelling(name: str, candidates: Iterable[str]) -> str:
 def _describe_missing(workload_type: type[Workload], missing: Sequence[str]) -> str:
     """Return the end of an error message about missing methods, such as `has no arrays(): write def arrays...`."""
     advice = []
-    own_names = vars(workload_type).keys() - vars(Workload).keys()
+    new_names = vars(workload_type).keys() - vars(Workload).keys()  # names that `Workload` does not have
     for name in missing:
-        misspelling = find_misspelling(name, own_names)
+        misspelling = find_misspelling(name, new_names)
         if misspelling:
             advice.append(f"did you mean {name}() by {misspelling}()?")
         elif name in SKELETONS:
