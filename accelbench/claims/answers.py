@@ -38,7 +38,7 @@ BEGINNINGS: dict[ClaimVerdict, str] = {
     "untestable-here": "This hardware cannot settle it.",
     "untestable-anywhere": "Nothing can settle it: the article does not name what it measured.",
 }
-"""How a generate answer begins."""
+"""How a generated answer begins."""
 AGES: dict[Age, str] = {
     "before-any-result": "before any result",
     "before-this-result": "after an earlier result",

@@ -22,6 +22,7 @@ BOUNDS = "bounds.yaml"
 Age = Literal["before-any-result", "before-this-result", "after-this-result", "not-recorded"]
 """`before-this-result`: an earlier result of the row was known, but not the one that decides."""
 VERDICTS_OF_RESULTS = frozenset({"confirmed", "in-direction", "example-exists", "refuted", "inconclusive", "measured"})
+"""Verdicts that follow from a complete result, unlike `withheld` or `not-measured-yet`."""
 CONDITIONS = ("majorities", "trainings", "expectations")
 """Conditions in the ledger, which replace those of the manifests."""
 

@@ -35,9 +35,11 @@ ratio compares two sets of launches: that three of one all lie beyond three of t
 
 def weigh(outcome: ExpectationOutcome, result: Result) -> ExpectationOutcome:
     """Return the outcome, or `undecided` with the reason if its number cannot decide a claim."""
-    if outcome.outcome == "undecided" or not outcome.is_valid or outcome.expectation.metric is None:
+    decides_nothing = outcome.outcome == "undecided" or not outcome.is_valid
+    is_observation = outcome.expectation.metric is None  # exact, like a count
+    if decides_nothing or is_observation:
         return outcome
-    number = NUMBERS[outcome.expectation.metric]
+    number = NUMBERS[outcome.expectation.subject]
     if number.undisturbed:  # other load on the machine does not change it, so every outcome is reliable
         return outcome
     weigh_number = _weigh_comparison if number.compared else _weigh_range
@@ -55,11 +57,11 @@ def _weigh_range(outcome: ExpectationOutcome, result: Result) -> ExpectationOutc
     A range cannot decide if it is of too few launches, or if launches lie on both sides of the bound.
     """
     metric = outcome.expectation.subject
-    launches = result.rounds  # each variant has one launch in each round
+    launch_count = result.rounds  # each variant has one launch in each round
     if metric not in MINIMUM_LAUNCHES:
         return _undecided(outcome, "one value for all launches has no interval")
-    if launches < MINIMUM_LAUNCHES[metric]:
-        return _undecided(outcome, f"{launches} launches are too few for a range to decide")
+    if launch_count < MINIMUM_LAUNCHES[metric]:
+        return _undecided(outcome, f"{launch_count} launches are too few for a range to decide")
     if _outcome_of_all_launches(outcome.expectation, metric, result) != outcome.outcome:
         return _undecided(outcome, "launches lie on both sides of the bound")
     return outcome
@@ -93,12 +95,15 @@ def _outcome_of_all_launches(expectation: Expectation, metric: str, result: Resu
 
 
 def _with_extremes(variant: VariantResult) -> VariantResult:
-    """Return the variant with its fastest and its slowest launch in place of the 5th and the 95th percentile."""
+    """Return the variant with its fastest and its slowest launch in place of the 5th and the 95th percentile.
+
+    A variant without times is returned unchanged.
+    """
     if variant.seconds is None or not variant.launches:
         return variant
-    launches = sorted((launch.seconds for launch in variant.launches), key=float)
-    seconds = variant.seconds.model_copy(update={"p5_seconds": launches[0], "p95_seconds": launches[-1]})
-    return variant.model_copy(update={"seconds": seconds})
+    launch_times = [launch.seconds for launch in variant.launches]  # decimal strings
+    extremes = {"p5_seconds": min(launch_times, key=float), "p95_seconds": max(launch_times, key=float)}
+    return variant.model_copy(update={"seconds": variant.seconds.model_copy(update=extremes)})
 
 
 def _undecided(outcome: ExpectationOutcome, why: str) -> ExpectationOutcome:

@@ -310,7 +310,7 @@ def reworded_digests(path: Path) -> dict[str, list[str]]:
 def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
     """Return the claims in `rows`, such as `2,3,28-37`; all for an empty text.
 
-    Raises UnknownRowError if a row does not exist.
+    Raises UnknownRowError for text of another form, and for a row or a range in which there is no claim.
     """
     claims_by_row = {claim.row: claim for claim in claims}
     if not rows.strip():

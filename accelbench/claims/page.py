@@ -45,6 +45,7 @@ FIRST_SCREEN: Sequence[tuple[str, frozenset[ClaimVerdict]]] = (
 )
 """The lists of the first screen: their titles, and the verdicts of their rows."""
 DECIDED: frozenset[ClaimVerdict] = frozenset({"confirmed", "in-direction", "example-exists", "refuted", "measured"})
+"""Verdicts that answer what a row asks."""
 UNMEASURED_PAGE = "unmeasured.md"
 RESULTS_PAGE, HISTORY_PAGE, PLAN_PAGE, WORDS_PAGE = "results.md", "history.md", "next.md", "words.md"
 """Names of the other pages, in `DIRECTORY`."""
@@ -206,7 +207,7 @@ def _directory(run: MeasuredRun) -> str:
 
 
 def _table_runs(settled_claim: SettledClaim) -> tuple[MeasuredRun, ...]:
-    """Return the runs whose tables are in the claim's section: the deciding ones, if no findings name their numbers."""
+    """Return the runs whose tables are in the claim's section: the deciding runs; none if findings have the numbers."""
     return () if settled_claim.findings else settled_claim.deciding_runs
 
 
@@ -247,6 +248,7 @@ def _claim_section(
     paragraphs = [*quote_and_answer(settled_claim)]
     if explanations := dict.fromkeys((*settled_claim.withheld, *settled_claim.controls)):
         paragraphs.append("\n".join(f"- {escape(sentence)}" for sentence in explanations))
+    # A generated answer contains the findings, and those on trainings are in the table of the topic.
     if settled_claim.findings and settled_claim.answer and not claim.trainings:
         paragraphs.append("\n".join(f"- {escape(simplify_sentence(each))}" for each in settled_claim.sentences))
     if picture:

@@ -61,7 +61,7 @@ def _pictures_of_one_result(settled_claims: Sequence[SettledClaim]) -> "Iterator
     for settled_claim in settled_claims:
         picture = settled_claim.claim.picture
         for run in (*settled_claim.deciding_runs, *settled_claim.other_runs):
-            # `of` names the run whose first result is drawn.
+            # `of` names the run whose first result is drawn; it is empty for a picture of trainings.
             if picture and run.name == picture.of and run.results:
                 yield settled_claim.claim.row, picture.shows, run.results[0]
 
@@ -123,7 +123,9 @@ def _plot_trainings(lines: Sequence[_Line]) -> "Plot":
     """Draw a picture with one line for each training."""
     ratios: list[float] = []
     for line in lines:
-        ratios += (*line.bounds, line.article_ratio, *(line.measured or ()))
+        ratios += [*line.bounds, line.article_ratio]
+        if line.measured:
+            ratios += [line.measured.lowest, line.measured.typical, line.measured.highest]
     # A range can begin at 0 or have no upper end; a logarithmic axis can show neither.
     shown_ratios = [ratio for ratio in ratios if 0 < ratio < math.inf]
     axis_minimum, axis_maximum = min(shown_ratios) / MARGIN_FACTOR, max(shown_ratios) * MARGIN_FACTOR
@@ -136,7 +138,8 @@ def _plot_trainings(lines: Sequence[_Line]) -> "Plot":
         top_margin, bottom_margin = 46, 50
         drawing = canvas.figure(width, top_margin + LINE_HEIGHT * len(lines) + bottom_margin)
         axes = canvas.place(drawing, left=left_margin, right=16, top=top_margin, bottom=bottom_margin)
-        axes.set(xscale="log", xlim=(axis_minimum, axis_maximum), ylim=(len(lines), 0), yticks=[])
+        y_limits = (len(lines), 0)  # downwards, so that the first line is at the top
+        axes.set(xscale="log", xlim=(axis_minimum, axis_maximum), ylim=y_limits, yticks=[])
         axes.axvline(1, color=Ink.MUTED.value, linewidth=1)  # equally fast
         for index, line in enumerate(lines):
             y = index + 0.5

@@ -26,7 +26,10 @@ def page(settled_claims: Sequence[SettledClaim], results_link: str) -> str:
 
 
 def _section(settled_claim: SettledClaim, results_link: str) -> list[str]:
-    """Return the paragraphs of one claim: bounds, tables of the runs that decide and of the others, warnings, links."""
+    """Return the paragraphs of one claim: its findings, the tables of its runs, warnings and links.
+
+    A claim without findings has its conditions in their place.
+    """
     claim = settled_claim.claim
     paragraphs = [f"## Row {claim.row}", f"**{escape(claim.asks)}** {VERDICT_NAMES[settled_claim.verdict]}."]
     lines = settled_claim.sentences or tuple(f"{condition}: not measured." for condition in settled_claim.conditions)

@@ -171,14 +171,14 @@ def settle(
     return SettledClaim(
         claim,
         verdict,
-        tuple(findings),
-        deciding_runs,
-        (*other_runs, *additional_runs),
-        manifests_to_run,
-        tuple(_describe_conditions(claim, manifests)),
-        record,
-        reasons,
-        tuple(each.sentence for each in withheld.compare_with_controls(claim, cases, control_results)),
+        findings=tuple(findings),
+        deciding_runs=deciding_runs,
+        other_runs=(*other_runs, *additional_runs),
+        manifests_to_run=manifests_to_run,
+        conditions=tuple(_describe_conditions(claim, manifests)),
+        bounds=record,
+        withheld=reasons,
+        controls=tuple(each.sentence for each in withheld.compare_with_controls(claim, cases, control_results)),
     )
 
 
@@ -259,8 +259,8 @@ def _verdict_of_all_runs(
 
 def _is_on_hardware_of(claim: Claim, result: Result) -> bool:
     """Return True if the result was measured, and not only compiled, on hardware that the claim is about."""
-    platform = result.case.accelerator.platform
-    return bool(result.rounds) and not result.compiled and HARDWARE_OF_PLATFORM.get(platform) in claim.hardware
+    was_measured = result.rounds > 0 and not result.compiled  # no round: interrupted before one was complete
+    return was_measured and HARDWARE_OF_PLATFORM.get(result.case.accelerator.platform) in claim.hardware
 
 
 def _is_example(claim: Claim, run: MeasuredRun, bounds_written: datetime | None) -> bool:
@@ -281,12 +281,15 @@ def measured_at(result: Result) -> datetime:
 
 
 def _describe_conditions(claim: Claim, manifests: Sequence[ClaimManifest]) -> list[str]:
-    """Describe the conditions of the claim, whether or not anything was measured."""
+    """Describe the conditions of the claim, each once, whether or not anything was measured.
+
+    A claim that nothing can decide has none.
+    """
     if not claim.is_decidable:
         return []
     conditions = [suite.condition(majority) for majority in claim.majorities]
     units = [result.unit for manifest in manifests if manifest.run for result in manifest.run.results]
-    unit = units[0] if units else "unit"
+    unit = units[0] if units else "unit"  # only a result knows the unit's name, which is the same in all results
     conditions += [training.condition(claimed_training, unit) for claimed_training in claim.trainings]
     for manifest in manifests:
         expectations = claim.expectations if claim.ignores_manifest_expectations else manifest.expectations

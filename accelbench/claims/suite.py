@@ -21,10 +21,11 @@ from accelbench.verdict.rule import checks_against_verdict
 def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: int) -> ClaimFinding:
     """Decide if more than half of the results have a speedup whose whole interval lies within the bounds.
 
-    The claim has `majority_count` majorities, which share one error probability (Bonferroni).
+    Undecided if any result cannot count, such as a noisy one. The claim has `majority_count` majorities, which share
+    one error probability (Bonferroni).
     """
     subject = condition(majority)
-    outcomes, readings = [], []
+    outcomes, speedup_texts = [], []
     for result in results:
         logarithms = log_speedups_by_round(result, majority.variant, majority.over)
         if reason := _why_unusable(majority, result, len(logarithms)):
@@ -34,15 +35,16 @@ def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: i
             reason = "its rounds are too few or differ too much for an interval"
             return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {reason}.")
         outcomes.append(compare_with_bounds(interval.lower, interval.upper, majority.at_least, majority.at_most))
-        readings.append(f"{result.case.workload} {times(interval.estimate, interval.lower, interval.upper)}")
+        speedup_texts.append(f"{result.case.workload} {times(interval.estimate, interval.lower, interval.upper)}")
     inside_count, outside_count = outcomes.count("met"), outcomes.count("not-met")
     outcome: Outcome = "undecided"
     if 2 * inside_count > len(results):
         outcome = "met"
     elif 2 * outside_count >= len(results):  # then at most half can lie within the bounds
         outcome = "not-met"
-    reading = f"{inside_count} of {len(results)} ({'; '.join(readings)})"
-    return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", is_valid=True)
+    measured_text = f"{inside_count} of {len(results)} ({'; '.join(speedup_texts)})"
+    # Valid, because `_why_unusable` found nothing against any result.
+    return ClaimFinding(outcome, f"{subject}: {outcome}, {measured_text}.", is_valid=True)
 
 
 def with_baseline(result: Result, baseline: str) -> Result:
@@ -70,7 +72,7 @@ def _compare(result: Result, variant: str, baseline: str) -> Comparison:
         rounds=len(logarithms),
         confidence=measurement.confidence,
         invalid=blocking_checks,
-        sentence="",
+        sentence="",  # the tables of claims show the speedup and no sentence
     )
     if blocking_checks:
         return comparison
@@ -93,7 +95,10 @@ def condition(majority: Majority) -> str:
 
 
 def log_speedups_by_round(result: Result, variant: str, baseline: str) -> list[float]:
-    """Return the natural logarithm of the variant's speedup over the baseline, for each round that has both."""
+    """Return the natural logarithm of the variant's speedup over the baseline, for each round that has both, in order.
+
+    Empty if the result lacks one of the two.
+    """
     variant_seconds = _seconds_by_round(result, variant)
     baseline_seconds = _seconds_by_round(result, baseline)
     rounds = sorted(baseline_seconds.keys() & variant_seconds.keys())

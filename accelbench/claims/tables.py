@@ -24,7 +24,7 @@ Row = tuple[str, ...]
 OBSERVATION_HEADS = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}
 """Headings of the columns whose observation's name is unclear."""
 COMPARISON_COLUMN = 3
-"""Index of the column of `_time_table` that compares with the baseline."""
+"""Index of the column that compares with the baseline, in `_time_table` and in `_brief_time_table`."""
 NUMBER_COLUMNS: Mapping[str, Callable[[Numbers], str]] = {
     "matrix products": lambda numbers: _format_count(numbers.products_per_call),
     "error over tolerance": lambda numbers: "" if numbers.parity is None else short(float(numbers.parity)),
@@ -110,11 +110,15 @@ def _brief_time_table(baseline: str, results: Sequence[Result], *, with_memory: 
             )
     comparison_head = f"against {baseline}" if any(row[COMPARISON_COLUMN] for row in rows) else ""
     heads = ("what", "variant", f"time per {' or '.join(units)}", comparison_head, "first call", "cached", "memory")
-    return _table(heads, rows, right={2, 4, 5, 6})
+    text_columns = {0, 1, COMPARISON_COLUMN}  # the others have numbers, which are aligned at the right
+    return _table(heads, rows, right=set(range(len(heads))) - text_columns)
 
 
 def _first_call_with_cache(variant: VariantResult) -> str:
-    """Format the median time of the first call in a process that finds compiled programs in a cache on disk."""
+    """Format the median time of the first call in a process that finds compiled programs in a cache on disk.
+
+    Empty if no launch read a cache.
+    """
     phases = [phase for phase in variant.warm_phases if phase.phase in {"compile", "first-step"}]
     seconds = sum(float(phase.median_seconds) for phase in phases)
     return figures.seconds(seconds, 2) if phases else ""
@@ -229,7 +233,7 @@ def _compile_time(variant: VariantResult) -> str:
 
 
 def _first_call(variant: VariantResult) -> str:
-    """Format the median time of the first call, compiling included."""
+    """Format the median time of the first call, compiling included; empty if it was not measured."""
     seconds = [float(phase.median_seconds) for phase in variant.phases if phase.phase in {"compile", "first-step"}]
     return figures.seconds(sum(seconds), 2) if seconds else ""
 
@@ -272,7 +276,7 @@ def _needs_column(name: str, all_observations: Sequence[Observations]) -> bool:
         return True
     column = [observations.find(name) for observations in all_observations]
     texts = {observation.text for observation in column if observation}
-    no_call_raised = texts <= {NOTHING, "0"}
+    no_call_raised = texts <= {NOTHING, "0"}  # the values of `raised` and `raisedCalls` in that case
     return not no_call_raised
 
 
@@ -303,9 +307,8 @@ def _program_row(result_name: str, program: CompiledVariant, variant: VariantRes
         text = format_value(variant.numbers)
         is_estimate = value_name in program.estimates
         cells.append(f"{ESTIMATE}{text}" if text and is_estimate else text)
-    if columns != tuple(PROGRAM_COLUMNS):
-        return (result_name, program.target, program.variant, *cells)
-    cells += [_compile_only_time(variant), _list_fusions(program.fused)]
+    if columns == tuple(PROGRAM_COLUMNS):  # then `_program_table` has two more columns
+        cells += [_compile_only_time(variant), _list_fusions(program.fused)]
     return (result_name, program.target, program.variant, *cells)
 
 

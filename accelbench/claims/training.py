@@ -45,12 +45,13 @@ def evaluate(training: Training, result: Result) -> ClaimFinding:
     if result.rounds < result.case.measurement.rounds_min:
         return ClaimFinding("undecided", f"{subject}: too few rounds were measured.")
     minimum, maximum = bounds(training)
+    # Bounds are passed as decimal strings, as manifests have them; "inf" is above every ratio.
     outcome = compare_with_bounds(ratio.lowest, ratio.highest, str(minimum), str(maximum))
-    reading = times(ratio.typical, ratio.lowest, ratio.highest)
+    measured_text = times(ratio.typical, ratio.lowest, ratio.highest)
     has_figure = training.claims == "figure"
     excludes_figure = has_figure and not ratio.lowest <= float(training.article) <= ratio.highest
     return ClaimFinding(
-        outcome, f"{subject}: {outcome}, {reading}.", is_valid=result.complete, excludes_figure=excludes_figure
+        outcome, f"{subject}: {outcome}, {measured_text}.", is_valid=result.complete, excludes_figure=excludes_figure
     )
 
 
@@ -71,7 +72,7 @@ def total_time_ratio(training: Training, result: Result) -> TimeRatio | None:
 
 
 def bounds(training: Training) -> tuple[float, float]:
-    """Return the lowest and the highest ratio that confirm the claim."""
+    """Return the lowest and the highest ratio that confirm the claim; the lowest may be 0, and the highest infinite."""
     minimum, maximum = _confirming_factors(training)
     if float(training.article) >= 1:
         return minimum, maximum
@@ -83,6 +84,7 @@ def _confirming_factors(training: Training) -> tuple[float, float]:
     """Return the smallest and the largest factor that confirm the claim, 2 and 5 for an article's factor of 3.
 
     A factor says how many times as fast a faster variant is, or how many times as slow a slower one; it is at least 1.
+    Of a claim about the direction only, the largest factor is infinite.
     """
     article_ratio = float(training.article)
     article_factor = max(article_ratio, 1 / article_ratio)
@@ -153,7 +155,8 @@ def _total_time_ratio(units: int, comparison: Comparison, variant: VariantResult
 
 
 def _seconds_per_unit(variant: VariantResult) -> float:
-    """Return the variant's time of one unit of work, in seconds; 0 if it was not measured."""
+    """Return the variant's time of one unit of work, in seconds."""
+    # The callers have excluded variants without a time; 0 is for the type checker.
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else 0.0
 
 

@@ -39,17 +39,17 @@ def reasons(claim: Claim, cases: Cases, controls: Sequence[Result]) -> tuple[str
         cases: The results that decide it, each with the outcomes of its manifest's expectations.
         controls: The results of the claim's control, if it has one.
     """
-    found = []
+    sentences = []
     if claim.sides_lack:
-        found.append(f"The sides are not as their communities run them; missing: {claim.sides_lack}.")
-    compared = list(compare_with_controls(claim, cases, controls))
-    explained = [control.sentence for control in compared if control.explains]
+        sentences.append(f"The sides are not as their communities run them; missing: {claim.sides_lack}.")
+    compared_ratios = list(compare_with_controls(claim, cases, controls))
+    explained_ratios = [control.sentence for control in compared_ratios if control.explains]
     # A decidable claim has to meet all its conditions, so one explained ratio withholds its verdict. The answer to a
     # question of our own is withheld only if all its ratios are explained.
-    all_are_explained = len(explained) == len(compared)
+    all_are_explained = len(explained_ratios) == len(compared_ratios)
     if claim.is_decidable or all_are_explained:
-        found += explained
-    return tuple(found)
+        sentences += explained_ratios
+    return tuple(sentences)
 
 
 def compare_with_controls(claim: Claim, cases: Cases, controls: Sequence[Result]) -> Iterator[Control]:
@@ -94,7 +94,10 @@ def _interval(comparison: Comparison) -> Interval | None:
 
 
 def _is_asked(claim: Claim, expectations: Sequence[Expectation], comparison: Comparison) -> bool:
-    """Return True if a condition of the claim is about this ratio, or if the row is not decidable."""
+    """Return True if a condition of the claim is about this ratio or its inverse, or if the row is not decidable.
+
+    `expectations` count only for a claim without majorities and trainings.
+    """
     if not claim.is_decidable:
         return True
     pairs = [{majority.variant, majority.over} for majority in claim.majorities]
@@ -105,7 +108,10 @@ def _is_asked(claim: Claim, expectations: Sequence[Expectation], comparison: Com
 
 
 def _product(control: Result, framework_pair: tuple[str, str]) -> Interval | None:
-    """Return how many times as fast a plain product is in the first framework as in the second; None if unknown."""
+    """Return the interval of how many times as fast a plain product is in the first framework as in the second.
+
+    None if the control has no interval for these frameworks.
+    """
     first, second = framework_pair
     for comparison in control.comparisons:
         compared, interval = _frameworks(control, comparison), _interval(comparison)
@@ -121,7 +127,7 @@ def _product(control: Result, framework_pair: tuple[str, str]) -> Interval | Non
 def _compare(subject: str, interval: Interval, product: Interval | None) -> Control:
     """Decide whether the ratio of a plain product explains the ratio in `interval`, and write a sentence on `subject`.
 
-    `product` is the interval of the plain product's ratio; None if it was not measured.
+    `interval` does not contain 1. `product` is the interval of the plain product's ratio; None if it was not measured.
     """
     if product is None:
         # What is unknown counts as explained, so that it gives no verdict.
@@ -130,7 +136,8 @@ def _compare(subject: str, interval: Interval, product: Interval | None) -> Cont
         )
     # The program's own contribution is the ratio divided by that of a plain product: 1 if there is none.
     lowest_contribution, highest_contribution = interval[0] / product[1], interval[1] / product[0]
-    explains = lowest_contribution <= 1 if interval[0] > 1 else highest_contribution >= 1
+    is_faster = interval[0] > 1
+    explains = lowest_contribution <= 1 if is_faster else highest_contribution >= 1
     end = "the libraries behind the products explain it" if explains else "the libraries behind it do not explain all"
     sentence = f"{subject}: {_times(interval)}; a plain product: {_times(product)}; {end}."
     return Control(sentence, explains=explains)
