@@ -48,8 +48,10 @@ def _digests(directory: Path, commit: str) -> dict[int, str]:
     """Return the digest of each row's bounds at the commit; rows without bounds are left out."""
     files = _files(directory, commit)
     digests = {}
-    for row in map(_with_present_names, _parse(files.get(ledger.LEDGER, "")) or []):
+    rows = _parse(files.get(ledger.LEDGER, "")) or []  # no rows before the ledger was written
+    for row in map(_with_present_names, rows):
         names = row.get("manifests", ())
+        # At an old commit, a manifest may be missing.
         has_manifests = bool(names) and all(name in files for name in names)
         is_decidable = row.get("kind", "claim") in ledger.DECIDABLE_KINDS
         if has_manifests and is_decidable and "hardware" in row:

@@ -80,10 +80,11 @@ def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additiona
         can_run = has_targets or has_profile_of_hardware
         # A run decides no claim about one machine: the class of hardware does not show whether it is that machine.
         settles_claim = hardware in claim.hardware and not claim.machine
+        parent_directory = TARGETS if has_targets else hardware
         yield ClaimRun(
             name,
             manifest,
-            RunDirectory(results / (TARGETS if has_targets else hardware) / name),
+            RunDirectory(results / parent_directory / name),
             decides_claim=has_targets or (can_run and settles_claim),
             can_run=can_run,
         )
@@ -126,9 +127,9 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
         ClaimManifest(
             run.name,
             load_run(claim, run),
-            run.targets,
-            run.manifest.spec.expectations,
-            run.manifest.spec.baseline or run.manifest.spec.variants[0].label,
+            targets=run.targets,
+            expectations=run.manifest.spec.expectations,
+            baseline=run.manifest.baseline,
         )
         for run in deciding_runs
     ]
@@ -194,7 +195,7 @@ def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
 
 
 def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
-    """Load a run's results; None if there are none, or if the manifest has changed since.
+    """Load a run's results; None if there are none, if they cannot be read, or if the manifest has changed since.
 
     Changed expectations, the bounds of a claim, are allowed if the claim's history lists the change.
     """
@@ -261,7 +262,7 @@ def has_older_source(result: "Result") -> bool:
     """
     measured_digest = result.fingerprint.get(resume.SOURCE)
     digest_today = resume.source_digest(result.case.workload)
-    if not measured_digest or not digest_today:
+    if not measured_digest or not digest_today:  # an unknown source counts as unchanged
         return False
     reworded_digests = ledger.reworded_digests(ledger.directory()).get(digest_today, [])
     return measured_digest not in {digest_today, *reworded_digests}

@@ -119,7 +119,10 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
 def _runs_to_measure(
     claim: "Claim", hardware: "Hardware", results: Path, *, include_additional: bool
 ) -> "list[ClaimRun]":
-    """Return the claim's runs that decide it; with `include_additional`, all that can run on this hardware."""
+    """Return the claim's runs that decide it; with `include_additional`, all that can run on this hardware.
+
+    Exit if the ledger is invalid.
+    """
     from accelbench.cli import claimed
 
     with _exit_on_error():
@@ -175,7 +178,10 @@ def _explain_untestable(claim: "Claim") -> str:
 
 
 def _measure(run: "ClaimRun", signals: "Signals", complete_results: "Mapping[str, Result]") -> bool:
-    """Measure the cases of a run that have no complete result, and print problems; return True without problems."""
+    """Measure the cases of a run that have no complete result, and print problems; return True if there were none.
+
+    Exit after an interruption, or if a file cannot be written.
+    """
     from accelbench.local.device import platform_of, require_a_framework
     from accelbench.local.run import measure
     from accelbench.report.live import display

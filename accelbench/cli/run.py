@@ -131,7 +131,8 @@ def _prepare_runs(
 ) -> list[_PreparedRun]:
     """Read the runs of a file, find out whether they can be measured here, and install their environments.
 
-    With `compiles_only`, drop the expectations of measured times.
+    With `compiles_only`, drop the expectations of measured times. Raises an error, which ends the command, if a
+    run cannot be measured.
     """
     from accelbench.local import environments as installation
     from accelbench.local.device import (
@@ -153,7 +154,10 @@ def _prepare_runs(
 
 
 def _create_directories(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
-    """Create a directory for the results of each run, `out` or directories in it; exit on an error."""
+    """Create a directory for the results of each run; exit on an error.
+
+    It is `out` for a single run, and a directory in `out` for each of several; without `out`, a directory in `results`.
+    """
     from accelbench.local.run import reserve
 
     try:

@@ -34,7 +34,7 @@ def names() -> tuple[str, ...]:
 def read(name: str) -> tuple[BenchmarkSuite, str]:
     """Return the suite with this path or name, and the path that its entries are relative to.
 
-    Raises UsageError for a name that neither a file nor a shipped suite has, and InvalidSpecError.
+    Raises UsageError for a name that neither a file nor a shipped suite has, and InvalidSpecError for an invalid suite.
     """
     if name == STANDARD_INPUT or Path(name).is_file():
         return read_suite(name), name

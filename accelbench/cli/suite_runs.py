@@ -131,7 +131,10 @@ def _measure(
 
 
 def write_report(directory: SuiteDirectory, record: SuiteRecord, output: Output) -> None:
-    """Write the pages of a suite, and print its results."""
+    """Write the pages of a suite, and print its results.
+
+    Without the packages that suite.html needs, write only suite.md, and print how to install them.
+    """
     measured_suite = directory.load(record, _print_progress)
     install_advice = html.install_hint()
     page = suite_html.report(measured_suite) if install_advice is None else None

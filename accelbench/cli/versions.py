@@ -21,7 +21,7 @@ from accelbench.terminal.program import Command
 )
 @click.option(
     "--workload",
-    "targets",
+    "workloads",
     metavar="FILE",
     multiple=True,
     help="A workload's name, a script (.py) or a BenchmarkRun manifest to compare the releases by; repeatable.",
@@ -45,7 +45,7 @@ from accelbench.terminal.program import Command
 @output_option(Output, "How to print the report.")
 def versions(
     releases: Sequence[str],
-    targets: Sequence[str],
+    workloads: Sequence[str],
     suite_name: str | None,
     variants: Sequence[str],
     assignments: Sequence[str],
@@ -68,10 +68,11 @@ def versions(
     from accelbench.local.suites.directory import SuiteDirectory
 
     parsed_releases = planning.read_releases(releases)
-    if bool(targets) == (suite_name is not None):
+    has_suite = suite_name is not None
+    if bool(workloads) == has_suite:  # both or neither
         raise UsageError("give either --workload, what to compare the releases by, or --suite", planning.WORKLOAD)
     if suite_name is None:
-        planned_runs = planning.plan_targets(targets, variants, assignments, parsed_releases)
+        planned_runs = planning.plan_targets(workloads, variants, assignments, parsed_releases)
     elif variants:
         raise UsageError("the entries of a suite list their variants themselves, in spec.runs[].variants", "--variant")
     else:
