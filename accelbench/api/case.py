@@ -226,8 +226,8 @@ class Case(Document):
     def environment_of(self, variant: str) -> CaseEnvironment | None:
         """Return the environment that the named variant runs in; None if that is accelbench's own."""
         environment_names = {case_variant.name: case_variant.environment for case_variant in self.variants}
-        environments = {environment.name: environment for environment in self.environments}
-        return environments.get(environment_names.get(variant) or "")
+        name = environment_names.get(variant)
+        return next((environment for environment in self.environments if environment.name == name), None)
 
     @property
     def arithmetic(self) -> Precision:

@@ -235,7 +235,7 @@ def to_structural_schema(node: Mapping[str, Any], definitions: Mapping[str, Any]
         for name, field in node["properties"].items():
             field_schema = to_structural_schema(field, definitions, f"{path}.{name}")
             schema["properties"][name] = _add_default(field_schema, field)
-    elif isinstance(node.get("additionalProperties"), dict):
+    elif isinstance(node.get("additionalProperties"), dict):  # a map; a structural schema cannot have both
         schema["additionalProperties"] = to_structural_schema(node["additionalProperties"], definitions, f"{path}[]")
     if "items" in node:
         schema["items"] = to_structural_schema(node["items"], definitions, f"{path}[]")
@@ -306,7 +306,7 @@ def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
 
 
 def _remove_defaults(schema: Schema) -> None:
-    """Remove all defaults from a schema and the schemas inside it, in place."""
+    """Remove all defaults from a schema, and from the schemas of its fields and list items, in place."""
     schema.pop("default", None)
     for inner_schema in [*schema.get("properties", {}).values(), schema.get("items")]:
         if inner_schema is not None:

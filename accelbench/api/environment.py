@@ -52,7 +52,7 @@ class CaseEnvironment(Document):
     lock_digest: Line = Field(default="", description="A digest of Python's version and all packages with versions.")
 
     def version_of(self, package: str) -> str | None:
-        """Return the version of a package in the lock; None if the lock has no package of that name."""
+        """Return the version of a package in the environment; None if it has no package of that name."""
         return self.packages.get(normalize_package(package))
 
 

@@ -45,7 +45,7 @@ def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
         raise InvalidManifestError(source, problems, tuple(_read_without_rules(manifest)))
     try:
         return BenchmarkRun.model_validate(to_stored(RUN, manifest))
-    except ValidationError as error:
+    except ValidationError as error:  # the schema accepts a value that the model refuses
         model_problems = []
         for detail in error.errors():
             path = ".".join(str(name) for name in detail["loc"])

@@ -57,7 +57,7 @@ class Observations(Document):
 
     @property
     def headline(self) -> str:
-        """Return the result in a few words: `jax/jit compiled 3 times in 5 calls`."""
+        """Return the result in a few words: `jax/jit compiled 3 times in 5 calls`, or what a call raised."""
         raised = self.find("raised")
         compilations = self.find("compilations")
         calls = self.find("calls")

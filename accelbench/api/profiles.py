@@ -131,7 +131,7 @@ class Profile(Document):
 
     @model_validator(mode="after")
     def _refuse_invalid_target(self) -> Self:
-        """Refuse an unknown target, or a target with a device."""
+        """Refuse an unknown target, and a target in a profile that has a device."""
         if self.target is None:
             return self
         try:

@@ -294,7 +294,7 @@ def percentage(minimum: str, maximum: str, example: str, *, excludes_minimum: bo
 
     If `excludes_minimum`, it must be above the minimum.
     """
-    number_cel = "double(self.replace('%', ''))"
+    number_cel = "double(self.replace('%', ''))"  # to compare with the bounds, which `float` writes as doubles: 50.0
     if excludes_minimum:
         minimum_cel = f"{number_cel} > {float(minimum)}"
         bounds = f"above {minimum}% up to {maximum}%"

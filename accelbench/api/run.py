@@ -59,7 +59,7 @@ class WorkloadReference(Document):
 
     @property
     def label(self) -> str:
-        """Return the workload's name, or the name that a script's file gives it."""
+        """Return the workload's name, or the name that a script's file gives it; empty without both."""
         if self.name:
             return self.name
         return workload_name_from_file(self.script.file_name) if self.script else ""

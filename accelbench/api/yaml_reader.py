@@ -122,11 +122,12 @@ def _find_line(node: yaml.Node, keys: list[str]) -> int:
     first_key, *other_keys = keys
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if key.value == first_key and other_keys:
+            if key.value != first_key:
+                continue
+            if other_keys:
                 return _find_line(value, other_keys)
-            if key.value == first_key:
-                # The field starts at its key: its value may start on a later line.
-                return int(key.start_mark.line) + 1
+            # The field starts at its key: its value may start on a later line.
+            return int(key.start_mark.line) + 1
     if isinstance(node, yaml.SequenceNode) and first_key.isdecimal():
         index = int(first_key)
         if index < len(node.value):
