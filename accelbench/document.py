@@ -84,7 +84,7 @@ def shorten(text: str, maximum: int) -> str:
     if maximum <= 0:
         return ""
     beginning = text[: max(0, maximum - len(" …"))]
-    sentence_end = max(beginning.rfind(end) + 1 for end in SENTENCE_ENDS)
+    sentence_end = max(beginning.rfind(end) + 1 for end in SENTENCE_ENDS)  # after the punctuation mark; 0: no sentence
     word_end = beginning.rfind(" ")
     if sentence_end > maximum // 2:
         beginning = beginning[:sentence_end]

@@ -4,9 +4,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+"""Units of time with their seconds, longest first."""
 _UNITS = {name: scale for scale, name in _TIMES}
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _DIGITS = (3, 4, 5, 6, 7)
+"""Numbers of significant digits that `digits_that_agree` tries; the first is the default of `seconds` and `speedup`."""
 _TOLERANCE = 0.505
 """Maximum difference of two equal ratios, in units of the last digit shown.
 
@@ -40,7 +42,7 @@ def seconds(value: float, digits: int = _DIGITS[0]) -> str:
         # With three digits 0.9995 s is rounded to 1.00 s, which is shorter than 1,000 ms.
         if abs(value) >= unit_seconds * 0.9995:
             return f"{significant(value / unit_seconds, digits)} {unit}"
-    return f"{significant(value / 1e-9, digits)} ns"
+    return f"{significant(value / 1e-9, digits)} ns"  # less than a nanosecond
 
 
 def digits_that_agree(

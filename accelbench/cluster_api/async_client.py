@@ -86,7 +86,7 @@ class AsyncClient:
         limit = maximum_limit = int(query["limit"])
         while True:
             query = {**query, "limit": limit}
-            maximum_bytes = MAXIMUM_PAGE_BYTES if limit > 1 else None
+            maximum_bytes = MAXIMUM_PAGE_BYTES if limit > 1 else None  # a page of one object cannot be made smaller
             try:
                 page = await self.get(path, query, accept=accept, maximum_bytes=maximum_bytes)
             except LargeAnswerError:
@@ -133,6 +133,7 @@ class AsyncClient:
 
         Raises UnreachableError if the stream breaks off or takes longer than `seconds`.
         """
+        # The client's answer wraps aiohttp's response, which can stream.
         response = (await self._send("GET", path, query=query, seconds=seconds)).response
         try:
             async for piece in response.content.iter_any():
@@ -148,6 +149,7 @@ class AsyncClient:
         Raises ExpiredError if the query's resourceVersion is too old.
         """
         query = {**query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
+        # The server ends the watch after `seconds`; the limit of the request is only for a server that does not.
         response = (await self._send("GET", path, query=query, seconds=seconds + REQUEST_SECONDS)).response
         try:
             async for line in response.content:
@@ -222,7 +224,7 @@ class AsyncClient:
 
 
 async def _read_body(response: Any, request: str, maximum_bytes: int | None = None) -> bytes:
-    """Read the body of an answer; `request` names the request in errors.
+    """Read the body of an answer, whatever its size if `maximum_bytes` is None; `request` names the request in errors.
 
     Raises:
         UnreachableError: The connection ends before the body does.
@@ -233,10 +235,11 @@ async def _read_body(response: Any, request: str, maximum_bytes: int | None = No
             content: bytes = await response.read()
             return content
         body = bytearray()
-        async for piece in response.response.content.iter_any():
+        stream = response.response  # aiohttp's response, which the client's answer wraps
+        async for piece in stream.content.iter_any():
             body += piece
             if len(body) > maximum_bytes:
-                response.response.close()
+                stream.close()
                 raise LargeAnswerError(request)
         return bytes(body)
     except NO_ANSWER_ERRORS as error:

@@ -190,7 +190,7 @@ class Client:
         return self._lines(POD.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
-        """Yield the lines of a streamed answer with their line breaks, as they arrive.
+        """Yield the lines of a streamed answer with their line breaks, as they arrive; the last may have none.
 
         Raises UnreachableError if nothing arrives for `seconds`, or if the connection breaks.
         """
@@ -268,7 +268,7 @@ def error_with_remedy(status: int, body: str, method: str, path: str) -> ApiErro
     if status == UNAUTHORIZED:
         error.message = f"the cluster does not accept your credentials: log in to it again ({error.message})"
     elif is_refused_by_rbac:
-        verb, resource = verb_and_resource(method, path, {})
+        verb, resource = verb_and_resource(method, path, {})  # without the query, a watch is described as a list
         error.message = (
             f"you may not {verb} {resource} here: ask for a role that allows it, such as "
             f"Kubernetes' own edit with accelbench's chart ({error.message})"

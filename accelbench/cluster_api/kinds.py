@@ -12,7 +12,10 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 _RESOURCE = re.compile(
     r"/(?:api|apis/[^/]+)/[^/]+/(?:namespaces/[^/]+/(?=.))?(?P<resource>[^/]+)(?P<name>/[^/]+)?(?P<subresource>/.+)?"
 )
-"""Matches a path such as `/api/v1/namespaces/team/pods/a/log`, with or without namespace, name and subresource."""
+"""Matches a path such as `/api/v1/namespaces/team/pods/a/log`, with or without namespace, name and subresource.
+
+In `/api/v1/namespaces/team`, where nothing follows, `namespaces` is the resource.
+"""
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,7 @@ _MARKED_LINE = re.compile(rb"^" + re.escape(MARK).encode() + rb" [^\n]*", re.MUL
 
 
 def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND)) -> LogDocuments:
-    """Return the intact documents of `kinds` in a log, and a problem for each truncated or altered one.
+    """Return the intact documents of `kinds` in a log, and a problem for each truncated or altered document or line.
 
     The log's lines may be missing, interleaved, repeated or altered.
     """
@@ -305,7 +305,7 @@ class LogReader:
         """Read the next piece of the log, which may end within a line."""
         complete_lines, newline, incomplete_line = (self._incomplete_line + piece).rpartition(b"\n")
         self._read_lines(complete_lines)
-        self._lines += complete_lines.count(b"\n") + len(newline)
+        self._lines += complete_lines.count(b"\n") + len(newline)  # `newline` ends the last complete line, if any
         # The runner's lines are never longer. If another program's line is, its beginning is enough to report it.
         self._incomplete_line = incomplete_line[: MAXIMUM_LINE_BYTES + 1]
 
@@ -338,14 +338,15 @@ class LogReader:
             if parse_event(line) is None:  # events have the same mark
                 self._unreadable.add(f"line {number}: altered: begins with {MARK} and cannot be parsed")
             return
-        identity, index, payload_slice = parsed
+        identity, position, payload_slice = parsed
         if identity.kind not in self._kinds:
             return  # the caller did not ask for such documents
         slices = self._incomplete.setdefault(identity, {})
-        slices[index] = payload_slice
+        slices[position] = payload_slice
         if len(slices) == identity.lines:
             del self._incomplete[identity]
-            self._complete.append((identity, "".join(slices[index] for index in sorted(slices))))
+            payload = "".join(slices[number] for number in sorted(slices))
+            self._complete.append((identity, payload))
         elif len(self._incomplete) > MAXIMUM_INCOMPLETE:
             oldest = next(iter(self._incomplete))
             self._report_truncated(oldest)

@@ -71,8 +71,8 @@ class Framework:
     def backend(self, platform: str, backends: Mapping[str, str]) -> str:
         """Return the framework's own name of a platform; raises UnsupportedPlatformError.
 
-        `backends` maps frameworks to their names of the platform, as the platform's descriptor declares them; these
-        names take precedence.
+        `backends` is what the platform's descriptor declares: each framework's name of the platform, by the framework's
+        name. These names take precedence; without one, the framework has to list the platform among its own.
         """
         if self.name in backends:
             return backends[self.name]
