@@ -218,7 +218,10 @@ def load_presets() -> Mapping[str, Profile]:
 
 
 def load_profiles(environment: Mapping[str, str]) -> Profiles:
-    """Return the built-in profiles and an administrator's; raises InvalidProfilesError for an invalid file."""
+    """Return the built-in profiles, and those of the administrator's file if `environment` names one.
+
+    Raises InvalidProfilesError if that file cannot be read, or for an invalid profile in it.
+    """
     path = environment.get(PROFILES_VARIABLE)
     if not path:
         return Profiles()
@@ -228,6 +231,8 @@ def load_profiles(environment: Mapping[str, str]) -> Profiles:
         raise InvalidProfilesError(
             f"{PROFILES_VARIABLE}={path}: {error.strerror}: mount the file or unset it"
         ) from error
+    except UnicodeDecodeError as error:
+        raise InvalidProfilesError(f"{PROFILES_VARIABLE}={path} is not UTF-8 text: save it as UTF-8") from error
 
 
 def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:

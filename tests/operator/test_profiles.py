@@ -96,3 +96,11 @@ def test_an_empty_file_adds_nothing() -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidProfilesError, match="ACCELBENCH_PROFILES="):
         load_profiles({"ACCELBENCH_PROFILES": str(tmp_path / "none.yaml")})
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "latin.yaml"
+    file.write_bytes("# für GPUs\n".encode("latin-1"))
+
+    with pytest.raises(InvalidProfilesError, match=r"latin\.yaml"):
+        load_profiles({"ACCELBENCH_PROFILES": str(file)})
