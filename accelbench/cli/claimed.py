@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from accelbench.claims.ledger import Claim, Hardware
 
 TARGETS = "targets"
-PROFILES = {"gpu": "nvidia"}
-"""By hardware, the profile that replaces the profile of a manifest."""
+PROFILES = {"cpu": "cpu", "gpu": "nvidia"}
+"""The profile of each class of hardware that manifests can be measured on here."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additiona
     for file in claim.beside if additional else claim.manifests:
         name = file.removesuffix(".yaml")
         [manifest] = read(str(ledger.directory() / file), [])
-        # A manifest that compiles for targets needs no device, so it keeps its profile.
-        if hardware in PROFILES and not manifest.spec.accelerator.targets:
+        # On a GPU, its profile replaces that of the manifest, unless the manifest only compiles, which needs no device.
+        if hardware == "gpu" and not manifest.spec.accelerator.targets:
             [manifest] = read(str(ledger.directory() / file), [f"accelerator.profile={PROFILES[hardware]}"])
         if not additional:
             ledger.check_variants(claim, file, manifest)
         has_targets = bool(manifest.spec.accelerator.targets)
-        has_profile_of_hardware = manifest.spec.accelerator.profile == PROFILES.get(hardware, "cpu")
+        has_profile_of_hardware = manifest.spec.accelerator.profile == PROFILES.get(hardware)
         can_run = has_targets or has_profile_of_hardware
         # A run decides no claim about one machine: the class of hardware does not show whether it is that machine.
         settles_claim = hardware in claim.hardware and not claim.machine

@@ -20,6 +20,13 @@ def run_of(claim: Claim, results: Path = RESULTS) -> ClaimRun:
     return next(iter(claim_runs(claim, "cpu", results)))
 
 
+def test_a_processor_measures_nothing_that_decides_a_claim_about_tpus(tmp_path: Path) -> None:
+    on_processor = {run.name for run in claim_runs(CLAIMS[8], "cpu", tmp_path) if run.decides_claim}
+    on_tpu = {run.name for run in claim_runs(CLAIMS[8], "tpu", tmp_path) if run.decides_claim}
+    assert on_processor - on_tpu == {"08-fusion-of-sine-and-cosine"}
+    assert on_tpu == {"08-fusion-of-sine-and-cosine-on-targets"}
+
+
 def copied(name: str, to: Path, file: str, before: str, after: str) -> Path:
     """Copy a claim's results with one text in one file replaced."""
     directory = to / "cpu" / name
