@@ -82,9 +82,9 @@ def age(record: BoundsRecord | None, claim: Claim, measured: Sequence[datetime])
     """
     if record is None:
         return "not-recorded"
-    came_later = [record.written >= moment for moment in measured]
+    bounds_came_later = [record.written >= moment for moment in measured]  # for each deciding run
     # One example shows that something is possible, so one run that began after the bounds were written suffices.
-    bounds_are_late = all(came_later) if claim.kind == "possibility" else any(came_later)
+    bounds_are_late = all(bounds_came_later) if claim.kind == "possibility" else any(bounds_came_later)
     if measured and bounds_are_late:
         return "after-this-result"
     # When a result was replaced or a condition with a verdict was changed, an earlier result was known.

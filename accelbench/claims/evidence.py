@@ -56,7 +56,7 @@ def _weigh_range(outcome: ExpectationOutcome, result: Result) -> ExpectationOutc
 
     A range cannot decide if it is of too few launches, or if launches lie on both sides of the bound.
     """
-    metric = outcome.expectation.subject
+    metric = outcome.expectation.subject  # its `metric`, which `weigh` has found to be set
     launch_count = result.rounds  # each variant has one launch in each round
     if metric not in MINIMUM_LAUNCHES:
         return _undecided(outcome, "one value for all launches has no interval")
@@ -85,7 +85,10 @@ def _weigh_comparison(outcome: ExpectationOutcome, result: Result) -> Expectatio
 
 
 def _outcome_of_all_launches(expectation: Expectation, metric: str, result: Result) -> Outcome:
-    """Return the outcome for the range from the fastest to the slowest launch, instead of between percentiles."""
+    """Return the expectation's outcome for the range of all launches, from the fastest to the slowest.
+
+    The range in the result leaves out extremes: of times, it is from the 5th to the 95th percentile.
+    """
     variants = {variant.name: _with_extremes(variant) for variant in result.variants}
     result_with_extremes = result.model_copy(update={"variants": tuple(variants.values())})
     reading = read(metric, result_with_extremes, variants[expectation.variant])

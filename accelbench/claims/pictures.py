@@ -99,7 +99,7 @@ def _training_lines(settled_claims: Sequence[SettledClaim]) -> list[_Line]:
 
 
 def _first_measured_ratio(condition: "Training", settled_claim: SettledClaim) -> training.TimeRatio | None:
-    """Return the ratio of total times from the first result that has both trainings of the condition; else None."""
+    """Return the ratio of total times from the first result that compares the condition's two variants; else None."""
     for run in settled_claim.deciding_runs:
         for result in run.results:
             ratio = training.total_time_ratio(condition, result)

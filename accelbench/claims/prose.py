@@ -50,7 +50,7 @@ def _is_supported(text: str, value: float, unit: str, supporting: list[tuple[str
     if decimals == 0 and digits.endswith("0"):  # 600 can be rounded to hundreds
         decimals = -(len(digits) - len(digits.rstrip("0")))
     return any(
-        math.isclose(round(other, decimals), value, rel_tol=1e-9)
-        for _, other, other_unit in supporting
-        if not unit or other_unit == unit
+        math.isclose(round(supporting_value, decimals), value, rel_tol=1e-9)
+        for _, supporting_value, supporting_unit in supporting
+        if not unit or supporting_unit == unit
     )

@@ -345,7 +345,7 @@ def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
     for result, outcomes in cases:
         case_name = words.distinguishing_name(result, results)
         for unweighed_outcome in outcomes:
-            # `weigh` returns another outcome, undecided with a reason, if the number cannot decide a claim.
+            # `weigh` returns another outcome if the number cannot decide a claim; its sentence then has the reason.
             outcome = evidence.weigh(unweighed_outcome, result)
             text = outcome.sentence
             if outcome is unweighed_outcome:

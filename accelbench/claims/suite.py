@@ -142,7 +142,8 @@ def _seconds_by_round(result: Result, name: str) -> Mapping[int, float]:
 def _alpha(measurement: CaseMeasurement, *, comparisons: int) -> float:
     """Return one interval's error probability, so that `comparisons` intervals together have the case's confidence.
 
-    The number of rounds matters, because an interval is tested after each round.
+    The numbers of rounds matter, because an interval is tested after each round. The target does not matter: the
+    stopping rule only needs one.
     """
     return StoppingRule(
         rounds_min=measurement.rounds_min,

@@ -90,7 +90,11 @@ def _shown_results(runs: Sequence[MeasuredRun], claim: Claim) -> list[Result]:
 
 
 def _brief_time_table(baseline: str, results: Sequence[Result], *, with_memory: bool) -> str:
-    """Return the times of the results with this baseline: per unit, against the baseline, and of the first call."""
+    """Return the times of the results with this baseline: per unit, against the baseline, and of the first call.
+
+    `with_memory` adds a column of memory. `results` has all timed results, because a row's name distinguishes it from
+    those in other tables, too.
+    """
     shown_results = [result for result in results if result.case.baseline == baseline]
     units = dict.fromkeys(result.unit for result in shown_results)
     rows: list[Row] = []
@@ -154,7 +158,10 @@ def _time_tables(results: Sequence[Result]) -> list[str]:
 
 
 def _time_table(baseline: str, results: Sequence[Result]) -> str:
-    """Return the table of times for those of the results that have this baseline."""
+    """Return the table of times for those of the results that have this baseline.
+
+    A row's name distinguishes its result from all `results`, also from those in other tables.
+    """
     rows: list[Row] = []
     for result in results:
         if result.case.baseline == baseline:

@@ -132,7 +132,8 @@ def _total_seconds_with_cache(units: int, variant: VariantResult) -> float:
 def _total_time_ratio(units: int, comparison: Comparison, variant: VariantResult, baseline: VariantResult) -> TimeRatio:
     """Return the ratio of the times of two whole trainings of `units` units of work, first call included.
 
-    `comparison` has the speedup of the calls after the first.
+    `comparison` has the speedup of the calls after the first. The variant's time of these calls follows from the
+    baseline's and from the speedup, because only the speedup has an interval.
     """
     baseline_first, variant_first = _first_call(baseline.phases), _first_call(variant.phases)
     baseline_later_seconds = units * _seconds_per_unit(baseline)

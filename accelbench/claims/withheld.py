@@ -66,6 +66,7 @@ def compare_with_controls(claim: Claim, cases: Cases, controls: Sequence[Result]
             continue  # on other devices, both frameworks use the libraries of the device's vendor
         device = result.fingerprint.get(DEVICE)
         controls_on_device = [control for control in controls if control.fingerprint.get(DEVICE) == device]
+        # Expectations in the ledger replace those of the manifest.
         expectations = claim.expectations or [outcome.expectation for outcome in outcomes]
         shown_result = suite.with_baseline(result, claim.table_baseline) if claim.table_baseline else result
         for comparison in shown_result.comparisons:
