@@ -110,7 +110,8 @@ def make_build(
             """
             for placed_batch, versions in zip(placed_batches, initial_versions, strict=True):
                 _require_unchanged(unpickled_function, placed_batch, versions)
-            return _name_all_results(unpickled_function, [out] if len(calls) == 1 else out, tools)
+            results = [out] if len(calls) == 1 else out  # a step over several batches returns a list
+            return _name_all_results(unpickled_function, results, tools)
 
         # With `__wrapped__`, errors name the user's function, and its captured arrays are found.
         # `__signature__` keeps inspect from using the signature of `__wrapped__`.

@@ -37,7 +37,7 @@ def to_numbers(value: Any) -> Array:
     if isinstance(value, np.ma.MaskedArray):
         raise NotNumbersError("a masked array", "return filled(NUMBER), with a number for each masked element")
     for module, to_dense in SPARSE.items():
-        if any(kind.__module__.startswith(module) for kind in type(value).__mro__):
+        if any(base_class.__module__.startswith(module) for base_class in type(value).__mro__):
             raise NotNumbersError("a sparse array", f"return its values, or {to_dense}")
     try:
         array = value if isinstance(value, np.ndarray) else np.asarray(_to_host(value))

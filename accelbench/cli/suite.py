@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -35,7 +36,7 @@ def list_(output: Output) -> None:
     from accelbench.plan.cases import count_cases
     from accelbench.terminal.console import console
 
-    suites = []
+    suites: list[dict[str, Any]] = []
     for name in shipped_suites.names():
         shipped, source = shipped_suites.find(name)
         runs = [planned.run for planned in plan(shipped, source)]
@@ -46,8 +47,8 @@ def list_(output: Output) -> None:
         return
     table = Table("suite", "runs", "takes at most", "what it measures", box=None, pad_edge=False)
     for entry in suites:
-        limit_text = figures.duration(float(str(entry["limitSeconds"])))
-        table.add_row(str(entry["name"]), str(entry["runs"]), limit_text, str(entry["description"]))
+        limit_text = figures.duration(entry["limitSeconds"])
+        table.add_row(entry["name"], str(entry["runs"]), limit_text, entry["description"])
     console(listing=True).print(table)
 
 

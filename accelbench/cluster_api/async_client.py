@@ -155,7 +155,8 @@ class AsyncClient:
             async for line in response.content:
                 event = from_json(line)
                 if event["type"] == "ERROR":
-                    raise api_error(int(event["object"].get("code") or 0), json.dumps(event["object"]))
+                    status = int(event["object"].get("code") or 0)  # 0: the server gave none
+                    raise api_error(status, json.dumps(event["object"]))
                 yield event
         except NO_ANSWER_ERRORS as error:
             raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error

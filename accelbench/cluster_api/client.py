@@ -178,7 +178,7 @@ class Client:
             except ValueError as error:
                 raise UnreachableError(0, "the cluster stopped answering in the middle of an event") from error
             if event["type"] == "ERROR":
-                status = int(event["object"].get("code") or 0)
+                status = int(event["object"].get("code") or 0)  # 0: the server gave none
                 raise error_with_remedy(status, json.dumps(event["object"]), "GET", path)
             yield event
 
