@@ -28,9 +28,8 @@ def template_of(**run: Any) -> Manifest:
     return template
 
 
-OURS = template_of(
-    workload=SCRIPT, podTemplate={"spec": {"containers": [{"name": "runner", "image": f"registry/runner@{DIGEST}"}]}}
-)
+RUNNER = {"name": "runner", "image": f"registry/runner@{DIGEST}", "env": [{"name": "XLA_FLAGS", "value": ""}]}
+OURS = template_of(workload=SCRIPT, podTemplate={"spec": {"containers": [RUNNER]}})
 
 
 def changed(change: Callable[[Manifest, Manifest, Manifest], object]) -> tuple[str, ...]:
@@ -47,7 +46,7 @@ def rewrite(template: Manifest, change: Callable[[dict[str, Any]], object]) -> N
 
 
 def api_server(template: Manifest, spec: Manifest, container: Manifest) -> None:
-    """Add the defaults of an API server, and write quantities as it does."""
+    """Add the defaults of an API server, drop empty values, and write quantities as it does."""
     spec |= {"dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30}
     for volume in spec["volumes"]:
         if "downwardAPI" in volume:
@@ -55,6 +54,9 @@ def api_server(template: Manifest, spec: Manifest, container: Manifest) -> None:
             volume["downwardAPI"]["items"][0]["fieldRef"]["apiVersion"] = "v1"
         if "emptyDir" in volume:
             volume["emptyDir"] = {"sizeLimit": f"{int(volume['emptyDir']['sizeLimit'].removesuffix('Gi')) * 1024}Mi"}
+    for variable in container["env"]:
+        if variable["value"] == "":
+            variable.pop("value")
     memory = container["resources"]["limits"]["memory"]
     container["resources"]["limits"]["memory"] = f"{int(memory.removesuffix('Gi')) * 1024}Mi"
 
@@ -106,6 +108,9 @@ FORGED: dict[str, Callable[[Manifest, Manifest, Manifest], object]] = {
     ),
     "variable HOME has another value": lambda _t, _s, container: container["env"].append(
         {"name": "HOME", "value": "/x"}
+    ),
+    "variable XLA_FLAGS has another value": lambda _t, _s, container: container["env"].append(
+        {"name": "XLA_FLAGS", "value": "--xla_cpu_enable_fast_math=true"}
     ),
     "variable HOME is missing": lambda _t, _s, container: container.update(
         env=[variable for variable in container["env"] if variable["name"] != "HOME"]

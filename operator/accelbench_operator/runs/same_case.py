@@ -89,7 +89,7 @@ def describe_changes(changes: Sequence[str]) -> str:
 
 
 def _document_changes(our_document: str, their_document: str) -> Iterable[str]:
-    """Return the fields in which another case document differs from ours."""
+    """Return the fields in which another case document differs from ours, or that it cannot be read."""
     if our_document == their_document:
         return ()
     try:
@@ -156,7 +156,10 @@ def _variable_changes(ours: Iterable[Manifest], theirs: Iterable[Manifest]) -> I
 
 
 def _resource_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
-    """Yield a sentence for each limit or request that differs from ours, unless webhooks may raise the amount."""
+    """Yield a sentence for each limit or request that differs from ours, unless a webhook may have raised it.
+
+    Also yield one if the container's claim on a device differs.
+    """
     for kind in ("limits", "requests"):
         their_amounts = theirs.get(kind) or {}
         for resource, our_amount in (ours.get(kind) or {}).items():
@@ -175,8 +178,11 @@ def _item_changes(field: str, key: str, ours: Manifest, theirs: Manifest) -> Ite
     """
     their_items = {item.get(key): item for item in theirs.get(field) or ()}
     for item in ours.get(field) or ():
-        if not _contains(their_items.get(item[key]), item):
-            yield f"{field} has another {item[key]}" if item[key] in their_items else f"{field} lacks {item[key]}"
+        name = item[key]
+        if name not in their_items:
+            yield f"{field} lacks {name}"
+        elif not _contains(their_items[name], item):
+            yield f"{field} has another {name}"
 
 
 def _selector_changes(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:
@@ -187,9 +193,16 @@ def _selector_changes(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Ite
 
 
 def _contains(theirs: Any, ours: Any) -> bool:
-    """Return True if `theirs` contains all of `ours`; the API server adds defaults and drops empty values."""
-    if not ours:
+    """Return True if `theirs` has every field of `ours` with its value; theirs may have more fields.
+
+    Lists must have as many items, each of which may have more fields. The API server adds defaults to our manifest, and
+    drops empty values.
+    """
+    is_empty_container = isinstance(ours, Mapping | list | tuple) and not ours
+    if ours is None or is_empty_container:
         return True
+    if not ours:
+        return not theirs  # an empty text, False or 0, which the API server may have dropped
     if isinstance(ours, Mapping):
         return isinstance(theirs, Mapping) and all(
             _contains_field(theirs.get(key), key, value) for key, value in ours.items()
