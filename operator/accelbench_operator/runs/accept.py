@@ -84,8 +84,8 @@ class RunRetention:
 class Plan:
     """Hold an accepted run.
 
-    The run is kept as JSON, and its cases are planned at each access. As objects, they would take many times the
-    memory, and each garbage collection would block the event loop several times longer.
+    The run is kept as JSON, and its cases are planned at each access. As objects, the run and its cases would take many
+    times the memory, and each garbage collection would block the event loop several times longer.
     """
 
     metadata: ObjectMeta
@@ -93,8 +93,9 @@ class Plan:
     script: ConfigMapKey | None
     """ConfigMap key with the workload's file; None if the image contains the workload."""
     runner_limit: timedelta
-    """Maximum time of each runner, from the start of its container."""
+    """Maximum time of each runner process, from the start of its container."""
     runner: UsedRunner
+    """Image, profile and default pod template that all pods of the run are made from."""
     manifest: bytes
     """The run, as JSON."""
     names: tuple[str, ...]
@@ -103,12 +104,13 @@ class Plan:
     @classmethod
     def of(cls, run: BenchmarkRun, runner: UsedRunner) -> Self:
         """Return the plan of a run; raise TooManyCasesError if it has too many cases."""
-        seconds = run.spec.measurement.time_limit_seconds + OVERTIME_SECONDS
+        # A runner ends by itself when it has exceeded the case's time limit by `OVERTIME_SECONDS`.
+        runner_limit_seconds = run.spec.measurement.time_limit_seconds + OVERTIME_SECONDS
         return cls(
             metadata=run.metadata,
             policy=run.spec.run_policy,
             script=script_of(run.spec.workload),
-            runner_limit=timedelta(seconds=seconds),
+            runner_limit=timedelta(seconds=runner_limit_seconds),
             runner=runner,
             manifest=run.to_json().encode(),
             # A profile can have a target that its cases are compiled for; each target makes cases of its own.
@@ -135,7 +137,7 @@ class Plan:
         return self._case(with_target(self.run, self.profile.target), self.names.index(name))
 
     def _case(self, run: BenchmarkRun, index: int) -> Case:
-        """Return the case with that index; `run` must have its compile targets already."""
+        """Return the case at that place in `names`; `run` must have the profile's compile target already."""
         return plan_case(run, index, self.profile.platform, self.profile.price_per_hour)
 
     @property
@@ -215,7 +217,7 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
         run_with_target = with_target(run, profile.target)
         problems = check_run(run_with_target)
         if problems:
-            return Refused(problems)
+            return Refused(problems)  # the checks below need a valid spec
         platform = platforms.find(profile.platform)
         problems = (
             *_namespace_problems(run, profile),
@@ -227,6 +229,7 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
         if problems:
             return Refused(problems)
         plan = Plan.of(run, _without_namespaces(runner))
+        # One case is enough to refuse the run, and other cases of a sweep mostly have the same problem.
         memory_problem = next(_memory_problems(plan), None)
         return Refused((memory_problem,)) if memory_problem else plan
     except (UnknownProfileError, platforms.UnknownPlatformError) as error:
@@ -265,6 +268,7 @@ def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Prob
     if template.spec is None:
         return
     for name, value in template.spec.node_selector.items():
+        # A run may select nodes by further labels, but not by other values of the profile's labels.
         required = profile.node_labels.get(name, value)
         if value != required:
             yield Problem(f"{path}.spec.nodeSelector", f"{name}: {value}: profile {profile.name} says {required}")
@@ -277,7 +281,10 @@ def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Prob
 
 
 def mount_problems(template: PodTemplate, path: str) -> Iterator[Problem]:
-    """Yield a problem for each volume mount inside a directory that the runner uses itself."""
+    """Yield a problem for each volume mount inside a directory that the runner uses itself.
+
+    Of two mounts at the same path, `merge_pod_template` keeps the runner's, so this is no problem.
+    """
     containers = template.spec.containers if template.spec else ()
     for index, container in enumerate(containers):
         for mount in container.volume_mounts:
@@ -288,7 +295,7 @@ def mount_problems(template: PodTemplate, path: str) -> Iterator[Problem]:
 
 
 def _memory_problems(plan: Plan) -> Iterator[Problem]:
-    """Yield a problem for each case that needs more memory than its pod has."""
+    """Yield a problem for each case that needs more memory than its pod has, or whose cost cannot be computed."""
     # The cost of a script is unknown here: this process does not load scripts, so the runner checks them.
     if plan.script:
         return

@@ -133,14 +133,14 @@ class Applier:
             try:
                 has_loaded |= await self._load_result(plan, case)
             except ForeignObjectError:
-                # Another object has the name of the result, so the result was deleted.
+                # The object that has the name of the result is not the result, so the result was deleted.
                 continue
         return has_loaded
 
     async def delete_job(self, action: DeleteJob, run: Key) -> None:
         """Delete a Job, unless the API server lacks the result that must exist before the deletion."""
         memory = self.memory(run.uid)
-        if action.uid in memory.deleted_jobs:
+        if action.uid in memory.deleted_jobs:  # the watch has not reported the deletion yet
             return
         if action.result is not None and not await self._result_exists(action.result, run):
             # The store was outdated. This removal makes the run due, so the next step decides without the result.
@@ -260,7 +260,7 @@ class Applier:
             return None
         if pod and pod.is_runner_over:
             return pod
-        # After an outage, the watch of pods may be behind the watch of Jobs.
+        # The Job has ended, so its pod has too. After an outage, the watch of pods may be behind the watch of Jobs.
         current_pods = await self._load_pods(attempt, plan, observed)
         if not current_pods:
             return pod_gone(job, observed.removals.get(attempt.job))
@@ -275,7 +275,10 @@ class Applier:
         template = self._pod_template(attempt, plan)
         job = await self._get_own_job(attempt, plan, observed)
         pods = await self._list_own_pods(attempt, plan, observed)
-        examined = [(f"Job {attempt.job}", job["spec"]["template"])] if job else []
+        examined: list[tuple[str, Manifest]] = []  # the name of the Job or pod, and its pod template
+        if job:
+            examined.append((f"Job {attempt.job}", job["spec"]["template"]))
+        # A pod has the fields of a pod template, so the two can be compared.
         examined += [(f"pod {pod['metadata']['name']}", pod) for pod in pods]
         for name, body in examined:
             changes = find_changes(template, body)
@@ -365,6 +368,7 @@ class Applier:
             log = await self._read_log(plan, attempt.job, pod)
             now = timestamp(self._clock())
             outcome_of = partial(read_outcome, case, pod, retries=action.retries, now=now)
+            # The pod is read after its log: if the pod still exists now, the log was its own.
             current = await self._read_pod(pod, attempt, plan)
             if isinstance(current, AttemptFailure):
                 log = None  # else it would be in memory while the failure is noted
@@ -440,7 +444,7 @@ class Applier:
         Before that, a failure to read it raises ApiError.
         """
         if pod.started_at is None:
-            return None
+            return None  # a container that never started has no log
         try:
             with self._record_obstacle(Wait.READ_LOG, plan, job):
                 return await self._cluster.read_log(pod.key.namespace, pod.key.name)
@@ -520,7 +524,10 @@ class Applier:
         self._store.put(job, fresh=True)
 
     def _put_result(self, body: Manifest, run_uid: str) -> None:
-        """Put a result from an API response into the store."""
+        """Put a result from an API response into the store.
+
+        Raise ForeignObjectError if it cannot be read or does not belong to the run.
+        """
         name = body["metadata"]["name"]
         try:
             summary = observe_result(body)
@@ -558,7 +565,7 @@ def _observe_own_pod(body: Manifest, attempt: Attempt, plan: Plan, observed: Obs
 
 
 def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
-    """Return the BenchmarkResult to create."""
+    """Return the manifest of the BenchmarkResult that stores `result`, with the run's expectations evaluated."""
     run, case = plan.run, result.case.name
     metadata = ObjectMeta(
         name=result_name(run.metadata.name, run.metadata.uid, case),
@@ -589,5 +596,6 @@ def _error_message(error: Exception) -> str:
 
 def _judged_expectation(outcome: ExpectationOutcome) -> JudgedExpectation:
     """Convert an evaluated expectation to the form in which a BenchmarkResult stores it."""
-    message = shorten(" ".join(outcome.sentence.split()), MAXIMUM_MESSAGE)
+    sentence_on_one_line = " ".join(outcome.sentence.split())
+    message = shorten(sentence_on_one_line, MAXIMUM_MESSAGE)
     return JudgedExpectation(**dict(outcome.expectation), outcome=outcome.outcome, message=message)

@@ -36,7 +36,7 @@ class Observed:
     failures: Mapping[str, AttemptFailure] = field(default_factory=dict)
     """Failures of attempts by the name of their Job. The API server was asked first, and had no result of the case."""
     obstacles: Mapping[str, Obstacle] = field(default_factory=dict)
-    """The latest obstacle of each attempt, by the name of its Job."""
+    """The latest obstacle of each attempt, a failed request or an Event that explains a delay, by its Job's name."""
     queues: Mapping[str, QueueReport] = field(default_factory=dict)
     """Reasons why queues do not admit Jobs, by the Job's name."""
     removals: Mapping[str, Removal] = field(default_factory=dict)
@@ -152,6 +152,7 @@ def _readmitted_state(
     state = _waiting_state(attempt, job, None, plan, observed, now)
     if earlier_pod.is_over:
         return state
+    # This explains the wait, so no Events have to be read.
     reason = f"Pod {earlier_pod.key.name} has not ended yet, although its queue has taken the Job back."
     return replace(state, pending_reason=reason, events_to_read=None)
 
@@ -204,7 +205,7 @@ def _waiting_state(
     else:
         pending = explain_pending(job, pod, plan.profile, plan.script, obstacle.message if obstacle else "")
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
-    limit = wait.limit.maximum_time(plan.policy) or wait.default_limit
+    limit = wait.limit.maximum_time(plan.policy) or wait.default_limit  # these waits have a limit: `or` is for mypy
     since = (job.started_at or job.created_at) if job else datetime.fromisoformat(attempt.start_time)
     deadline = since + limit
     suspected = start_deadline_exceeded(pending, limit) if now >= deadline else None

@@ -81,7 +81,10 @@ class Cluster:
         return await self._create(JOB, job)
 
     async def preview(self, kind: Kind, body: Manifest) -> Manifest:
-        """Return the object that the API server would store for `body`, by a dry run under a generated name."""
+        """Return the object that the API server would store for `body`, by a dry run under a generated name.
+
+        Under its own name, the request would be refused: an object with that name exists.
+        """
         metadata = {key: value for key, value in body["metadata"].items() if key != "name"}
         # The API server shortens this prefix, so that the generated name has at most 63 characters.
         metadata["generateName"] = body["metadata"]["name"]
@@ -156,7 +159,8 @@ class Cluster:
             # In a thread: a log may have millions of lines, and thousands of documents to inflate.
             await asyncio.to_thread(reader.feed, piece)
         # A kubelet reports a lost log in one line, with status 200.
-        if beginning.startswith(NO_LOG) and len(beginning) == size and b"\n" not in beginning:
+        is_whole_log = len(beginning) == size
+        if is_whole_log and beginning.startswith(NO_LOG) and b"\n" not in beginning:
             raise NoLogError(200, beginning.decode(errors="replace"))
         return await asyncio.to_thread(reader.finish), size
 

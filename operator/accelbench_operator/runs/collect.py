@@ -48,7 +48,7 @@ def read_outcome(
         pod: The pod of the attempt, whose runner has ended.
         log: The documents in its log; None if the log is gone.
         retries: Retry limits that are not reached yet. If no attempt can follow, an incomplete result is accepted.
-        now: The current time, for a result that the operator makes because the runner's own is lost.
+        now: The current time in RFC 3339, for a result that the operator makes because the runner's own is lost.
     """
     outcome = _read_outcome(case, pod, log, retries, now)
     if isinstance(outcome, AttemptFailure) or not (pod.still_running or pod.failed_containers):
@@ -59,7 +59,7 @@ def read_outcome(
 
 def _note_on_other_containers(pod: ObservedPod) -> str:
     """Return a note on the other containers of the runner's pod, which may have disturbed the measurement."""
-    states = [f"container {failed}" for failed in pod.failed_containers]
+    states = [f"container {name_and_end}" for name_and_end in pod.failed_containers]
     if pod.still_running:
         states.append(f"{explain_still_running(pod)} in the pod although the runner has ended")
     return (
@@ -74,7 +74,7 @@ def _read_outcome(
     """Return the first of these that exists: the result, a checkpoint of a killed runner, a result from the headline.
 
     Otherwise return a failure. If no other attempt can follow, an interrupted result or the last checkpoint is
-    returned instead of the failure.
+    returned instead of the failure. A result of another case than `case` is a failure too.
     """
     documents = log or LogDocuments()
     headline = read_headline(case, pod.message)
@@ -115,8 +115,8 @@ def read_headline(case: Case, message: str) -> Headline | None:
     except ValidationError:
         return None
     # A runner that cannot read its case knows neither the name of the case nor the attempt.
-    is_refusal = (headline.case, headline.attempt, headline.state) == ("", 0, "failed")
-    is_of_attempt = (headline.case, headline.attempt) == (case.name, case.origin.attempt)
+    is_refusal = headline.state == "failed" and headline.case == "" and headline.attempt == 0
+    is_of_attempt = headline.case == case.name and headline.attempt == case.origin.attempt
     return headline if is_refusal or is_of_attempt else None
 
 
@@ -132,7 +132,7 @@ def _delivered_result(case: Case, headline: Headline | None, documents: LogDocum
 def _if_of_this_attempt(case: Case, result: Result | None) -> Result | None:
     """Return the result if it names this attempt, else None."""
     # A measured program can print any result, also that of another attempt.
-    if result is None or _attempt(result.case) != _attempt(case):
+    if result is None or _attempt_identity(result.case) != _attempt_identity(case):
         return None
     return result
 
@@ -145,7 +145,7 @@ def _if_of_this_case(case: Case, checkpoint: Result | None) -> Result | None:
     return own_checkpoint
 
 
-def _attempt(case: Case) -> tuple[str, str, int]:
+def _attempt_identity(case: Case) -> tuple[str, str, int]:
     """Return the name of the case, the UID of its run and the number of the attempt."""
     return case.name, case.origin.uid, case.origin.attempt
 
@@ -153,7 +153,10 @@ def _attempt(case: Case) -> tuple[str, str, int]:
 def _result_of_kill(
     case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str
 ) -> Result | None:
-    """Return the last checkpoint with the failure of the variant that was killed; None if no variant was killed."""
+    """Return the last checkpoint with the failure of the variant that was killed; None if no variant was killed.
+
+    Without a checkpoint, the returned result has no times. Only lack of memory and a hang are blamed on the variant.
+    """
     if pod.reason == OUT_OF_MEMORY:
         reason = FailureReason.OUT_OF_MEMORY
         message = "the container was killed at its memory limit: raise it, or use a smaller case"
@@ -183,7 +186,7 @@ def _from_headline(case: Case, headline: Headline, log_state: str, now: str) -> 
     return Result(
         case=case,
         complete=False,
-        unit="step",
+        unit="step",  # the headline does not have the name of the unit
         started=now,
         finished=now,
         rounds=headline.round,

@@ -122,9 +122,7 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
         for attempt in in_flight
         if attempt.case not in observed.results
     }
-    running_cases = frozenset(
-        case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.failure is None
-    )
+    running_cases = frozenset(case for case, state in states.items() if state.phase is AttemptPhase.RUNNING)
     pods_or_none = [observed.pod(attempt) for attempt in in_flight]
     pods = [pod for pod in pods_or_none if pod is not None]
     # A run is active while the container of a case runs.
@@ -160,8 +158,7 @@ def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | Non
     stop = stop or _stop_after_missed_start(attempts.values())
     if stop is not None:
         for attempt in list(attempts.values()):
-            is_between_attempts = attempt.reason and not attempt.job and not attempt.finished
-            if is_between_attempts:
+            if _awaits_retry(attempt):
                 # The run stops, so the case gets no further attempt.
                 attempts[attempt.case] = _as_last_attempt(attempt, now)
     elif not plan.policy.suspend:
@@ -172,22 +169,22 @@ def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | Non
 def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop | None) -> Decision:
     """Return the new status, the actions and the time of the next step, which follow from the new attempts."""
     plan, observed, states, now = situation.plan, situation.observed, situation.states, situation.now
-    in_flight = {attempt.case for attempt in attempts if _in_flight(attempt)}
+    cases_in_flight = {attempt.case for attempt in attempts if _in_flight(attempt)}
     # A case that was running may have been discarded just now.
-    is_active = not in_flight.isdisjoint(situation.running_cases)
-    waits: dict[str, _Wait] = {}
+    is_active = not cases_in_flight.isdisjoint(situation.running_cases)
+    pauses: dict[str, _Pause] = {}
     for attempt in attempts:
-        wait = _wait_before_next(attempt, plan, observed, now)
-        if wait is not None:
-            waits[attempt.case] = wait
+        pause = _pause_before_next(attempt, plan, observed, now)
+        if pause is not None:
+            pauses[attempt.case] = pause
     progress = RunProgress(
         attempts=attempts,
         measured_cases=tuple(name for name in plan.names if name in situation.measured_cases),
         results=observed.results,
         now=now,
         stop=stop,
-        is_busy=any(states[case].phase in BUSY for case in in_flight & states.keys()),
-        pending_reason=_first_pending_reason(attempts, states, waits),
+        is_busy=any(states[case].phase in BUSY for case in cases_in_flight & states.keys()),
+        pending_reason=_first_pending_reason(attempts, states, pauses),
     )
     status = situation.status if is_active else _stop_active_time(situation.status, situation.pods, now)
     actions = _actions(plan, situation.recorded_attempts, attempts, observed, states, stop, now)
@@ -199,7 +196,7 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
         situation.active_until if is_active else None,
         *(state.until for state in states.values()),
         *(events.read_at for events in events_to_read if events.read_at > now),
-        *(wait.until for wait in waits.values()),
+        *(pause.until for pause in pauses.values()),
         *later_reads,
         next_deletion,
     )
@@ -223,23 +220,22 @@ def _reads_of_unwatched_pods(
 
 
 @dataclass(frozen=True)
-class _Wait:
-    """Describe why the next attempt at a case does not start yet, and the latest end of the wait."""
+class _Pause:
+    """Describe why the next attempt at a case does not start yet, and the latest end of this pause."""
 
     until: datetime
     reason: str
 
 
-def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Wait | None:
-    """Return what the next attempt at the case waits for, if anything."""
-    if attempt.job or attempt.finished:
-        # This attempt is in flight, or no attempt follows it.
+def _pause_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Pause | None:
+    """Return why the attempt that follows `attempt` does not start yet; None if it may, or if no attempt follows."""
+    if not _awaits_retry(attempt):
         return None
     next_start = datetime.fromisoformat(attempt.not_before) if attempt.not_before else now
     if next_start > now:
         number = attempt.number + 1
         reason = f"attempt {number} starts at {attempt.not_before}, after {attempt.reason}: {attempt.message}"
-        return _Wait(next_start, f"{attempt.case}: {reason}")
+        return _Pause(next_start, f"{attempt.case}: {reason}")
     ending = find_ending_pod(attempt, plan, observed, now)
     if ending is None:
         return None
@@ -247,26 +243,31 @@ def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: dat
     reason = f"pod {pod.key.name} of the previous attempt has not ended yet"
     if pod.still_running:
         reason += f" ({explain_still_running(pod)})"
-    return _Wait(until, f"{attempt.case}: {reason}; the operator waits for it until {timestamp(until)} at most")
+    return _Pause(until, f"{attempt.case}: {reason}; the operator waits for it until {timestamp(until)} at most")
 
 
 def _first_pending_reason(
-    attempts: Iterable[Attempt], states: Mapping[str, AttemptState], waits: Mapping[str, _Wait]
+    attempts: Iterable[Attempt], states: Mapping[str, AttemptState], pauses: Mapping[str, _Pause]
 ) -> str:
     """Return why the first waiting case waits; empty if none waits."""
     for attempt in attempts:
         state = states.get(attempt.case)
         if state and state.pending_reason and _in_flight(attempt):
             return state.pending_reason
-        wait = waits.get(attempt.case)
-        if wait:
-            return wait.reason
+        pause = pauses.get(attempt.case)
+        if pause:
+            return pause.reason
     return ""
 
 
 def _in_flight(attempt: Attempt) -> bool:
     """Return True if the attempt has a Job and has not finished."""
     return bool(attempt.job) and not attempt.finished
+
+
+def _awaits_retry(attempt: Attempt) -> bool:
+    """Return True if the attempt has ended without a result, and another attempt at its case may follow."""
+    return not attempt.job and not attempt.finished
 
 
 def _advance(
@@ -276,7 +277,8 @@ def _advance(
     pod = observed.pod(attempt) if attempt.job else None
     if pod:
         location = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
-        attempt = attempt.model_copy(update={name: value for name, value in location.items() if value})
+        known_location = {name: value for name, value in location.items() if value}  # an unscheduled pod has no node
+        attempt = attempt.model_copy(update=known_location)
     if state is None:
         # The attempt is not in flight.
         return attempt
@@ -362,8 +364,7 @@ def _start_cases(
             job = attempt_name(metadata.name, metadata.uid, case, 1)
             started[case] = Attempt(case=case, number=1, job=job, start_time=timestamp(now))
             continue
-        is_between_attempts = not previous.job and not previous.finished
-        if is_between_attempts and not _wait_before_next(previous, plan, observed, now):
+        if _awaits_retry(previous) and not _pause_before_next(previous, plan, observed, now):
             started[case] = _next_attempt(previous, plan, now)
     return started
 
@@ -412,7 +413,7 @@ def _unneeded_jobs(
     A failed Job, whose pod has a log that may explain the failure, is kept until `retention` is exceeded.
     """
     job_uids = {attempt.job: observed.job_uid(attempt) for attempt in attempts if _in_flight(attempt)}
-    unneeded, failed = [], []
+    unneeded, failed = [], []  # `failed` Jobs have ended, and their case has no valid result
     for job in observed.jobs.values():
         # If the attempt has no UID yet, its Job may be this one or somebody else's: `apply` finds out.
         may_be_in_flight = job.key.name in job_uids and job_uids[job.key.name] in {job.key.uid, None}
@@ -480,7 +481,7 @@ def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], n
 
 
 def _maximum_active_time(plan: Plan) -> timedelta:
-    """Return the run's active deadline: that of its policy, else a default that grows with the number of cases."""
+    """Return how long the run may be active: as its policy sets, else a default for the number of its cases."""
     limit = Wait.ACTIVE.limit.maximum_time(plan.policy)
     if limit is not None:
         return limit

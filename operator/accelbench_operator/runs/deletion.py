@@ -36,12 +36,15 @@ class Deletion:
     def next_check(self, now: datetime) -> timedelta:
         """Return the time until the next check of what delays the deletion; it grows with the time that has passed."""
         passed = now - self.since
-        return min(max(USUAL_TIME - passed, passed, timedelta(seconds=1)), LONGEST_PAUSE)
+        # The first check is due when the usual time has passed; later, each pause doubles the time that has passed.
+        pause = max(USUAL_TIME - passed, passed, timedelta(seconds=1))
+        return min(pause, LONGEST_PAUSE)
 
     def explain(self, observed: Observed, refusals: Mapping[str, str], now: datetime) -> str:
-        """Return what delays the deletion, and what to do; empty if nothing does, or not for long.
+        """Return what delays the deletion, and what to do; empty if nothing does, or not for long yet.
 
-        `refusals` has, by the Job's name, the API server's message if it does not let the operator delete the Job.
+        `refusals` has, by the Job's name, the API server's message if it does not let the operator delete the Job. A
+        refusal is reported at once, because waiting does not help.
         """
         holders = tuple(self._holders(observed, refusals))
         is_recent = now - self.since < USUAL_TIME

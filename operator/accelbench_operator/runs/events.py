@@ -40,13 +40,14 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
     if accepted and accepted.status == "False" and not was_refused:
         yield Transition("Warning", accepted.reason, accepted.message)
     for number, attempt in newly_failed(before, after):
-        yield Transition("Warning", attempt.reason or "", f"case {attempt.case}, attempt {number}: {attempt.message}")
+        reason = attempt.reason or ""  # a failed attempt has a reason: `or` is for mypy
+        yield Transition("Warning", reason, f"case {attempt.case}, attempt {number}: {attempt.message}")
     finished, old_finished = new_conditions.get("Finished"), old_conditions.get("Finished")
     # A refused run has finished too, but its refusal is reported above.
     if finished is None or accepted is None or accepted.status != "True":
         return
     if old_finished is not None and old_finished.status == "True":
-        return
+        return  # the end of the run was reported before
     old_reason = old_finished.reason if old_finished else ""
     if finished.status == "True":
         has_succeeded = new_conditions["Succeeded"].status == "True"
@@ -62,8 +63,8 @@ def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Itera
     earlier_attempts = {attempt.case: attempt for attempt in before.attempts}
     for attempt in after.attempts:
         earlier = earlier_attempts.get(attempt.case)
-        is_new = earlier is None or (earlier.reason, earlier.message) != (attempt.reason, attempt.message)
-        if attempt.reason and is_new:
+        is_reported = earlier is not None and earlier.reason == attempt.reason and earlier.message == attempt.message
+        if attempt.reason and not is_reported:
             # In `after`, the attempt may already have the number of the retry, while its reason is that of the failure.
             number = earlier.number if earlier else 1
             yield number, attempt

@@ -95,13 +95,17 @@ def explain_time_to_live(job: ObservedJob) -> str:
 
 
 def pod_gone(job: ObservedJob, removal: Removal | None = None) -> AttemptFailure:
-    """Return the failure of a Job whose pod and log were deleted; `removal` is why the cluster ended the pod."""
-    # If this process has not seen why the pod was removed, the Job's Failed condition may name a disruption: use that.
+    """Return the failure of an existing Job whose pod and log were deleted.
+
+    `removal` is why the cluster ended the pod; None if this process has not seen that.
+    """
+    # The Job's Failed condition may name a disruption: use that.
     if removal is None and DISRUPTION in job.failure:
         removal = Removal(AttemptReason.DISRUPTED, job.failure.rstrip(". "))
     if removal is not None:
         return _failure(removal.reason, f"{removal.detail}; its log is gone too")
     if job.time_to_live is not None:
+        # After its time to live, Kubernetes deletes a Job's pods before the Job, so the Job may still exist here.
         return job_deleted(job.key.name, job.time_to_live)
     detail = f" ({job.failure})" if job.failure else ""
     message = f"the pod of Job {job.key.name} and its log were deleted before the result was stored{detail}"
@@ -160,10 +164,10 @@ def _removal_reason(pod: ObservedPod) -> AttemptReason | None:
             return AttemptReason.ADDED_CONTAINER_FAILED
         is_own_limit = "exceed" in pod.pod_message
         return AttemptReason.STORAGE_LIMIT_EXCEEDED if is_own_limit else AttemptReason.NODE_PRESSURE
-    cause = pod.disruption.partition(": ")[0]
-    if pod.pod_reason == "Preempting" or cause == "PreemptionByScheduler":
+    disruption_reason = pod.disruption.partition(": ")[0]
+    if pod.pod_reason == "Preempting" or disruption_reason == "PreemptionByScheduler":
         return AttemptReason.PREEMPTED
-    if pod.pod_reason in NODE_SHUTDOWN or cause in NODE_GONE:
+    if pod.pod_reason in NODE_SHUTDOWN or disruption_reason in NODE_GONE:
         return AttemptReason.NODE_RECLAIMED
     return AttemptReason.DISRUPTED if pod.disruption else None
 
@@ -200,18 +204,20 @@ def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFai
 
 def _not_started(pod: ObservedPod) -> AttemptFailure:
     """Return the failure of a pod whose container never ran."""
+    # The end of the whole pod explains more than the end of its container.
     if pod.pod_reason:
         reason, reason_message = pod.pod_reason, pod.pod_message
     else:
         reason, reason_message = pod.reason, pod.message
     cause = ": ".join(text for text in (reason, reason_message) if text)
     awaited = f"init container {pod.init_state}" if pod.init_state else pod.waiting
+    # Either may be unknown, and is left out then.
     causes = ". It waited for this: ".join(text.rstrip(". ") for text in (cause, awaited) if text)
     detail = f"pod {pod.key.name} ended before its container ran: {causes or 'no reason given'}"
     if pod.pod_reason == "DeadlineExceeded":
         return _failure(AttemptReason.START_DEADLINE_EXCEEDED, detail)
     if pod.init_state and not pod.pod_reason:
         return _failure(AttemptReason.ADDED_CONTAINER_FAILED, detail)
-    if NEVER_STARTS.search(reason_message):
+    if NEVER_STARTS.search(reason_message):  # then another attempt would not start either
         return _failure(AttemptReason.START_ERROR, detail)
     return _failure(AttemptReason.NOT_STARTED, detail)

@@ -93,7 +93,9 @@ class RunHistory:
         groups: defaultdict[_Group, list[Key]] = defaultdict(list)
         for key in sorted(self._runs, key=self._age):
             groups[self._runs[key].group].append(key)
-        surplus = [key for keys in groups.values() for key in keys[: -self._limit]]  # all but the newest of each group
+        surplus: list[Key] = []
+        for keys in groups.values():
+            surplus += keys[: -self._limit]  # all but the newest
         return tuple(sorted(surplus, key=self._age))
 
     def _age(self, key: Key) -> tuple[str, str]:
@@ -110,6 +112,7 @@ def _has_generated_name(metadata: Manifest) -> bool:
     name = metadata["name"]
     if not base or not name.startswith(base):
         return False
+    # Argo CD adds more characters to a hook's `generateName` than the API server does.
     is_hook = ARGO_HOOK in (metadata.get("annotations") or {})
     return is_hook or len(name) == len(base) + GENERATED_LENGTH
 

@@ -104,7 +104,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
     if runner.profile.device_class:
         claim_device(template["spec"], run)
     template = add_defaults(merge_pod_template(template, run.spec.pod_template), runner.pod_template)
-    (container,) = template["spec"]["containers"]
+    (container,) = template["spec"]["containers"]  # merging adds no containers
     # The runner writes its image into the result. Only the merged template has the final image.
     container["env"] = [*container["env"], {"name": "ACCELBENCH_IMAGE", "value": container["image"]}]
     for volume in template["spec"]["volumes"]:
@@ -150,6 +150,7 @@ def owner_reference(run: BenchmarkRun) -> dict[str, Any]:
 
 def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
     """Return the memory limit of the runner's container in bytes, from the run's pod template or the profile."""
+    # Only the memory is needed, so a template that has nothing else is merged with the run's.
     amount = {"memory": profile.memory}
     container = {"name": CONTAINER, "resources": {"requests": amount, "limits": amount}}
     template = merge_pod_template({"spec": {"containers": [container]}}, run.spec.pod_template)

@@ -114,7 +114,7 @@ class LruCache(Generic[Value]):
 
 
 class KnownRuns:
-    """Hold runs, their latest events and their confirmed versions, by UID."""
+    """Hold runs, their latest watch events and their confirmed resource versions, by the run's UID."""
 
     def __init__(self) -> None:
         self._runs: LruCache[KnownRun] = LruCache(MAXIMUM_RUN_BYTES)
@@ -213,8 +213,8 @@ def needed_fields(run: Manifest) -> Manifest:
     """Return a run with only the metadata that a step needs, because annotations and labels can take much memory."""
     metadata = run["metadata"]
     needed = {name: metadata[name] for name in NEEDED_METADATA if name in metadata}
-    given_labels = metadata.get("labels") or {}
-    needed["labels"] = {name: given_labels[name] for name in labels.PASSED_ON if name in given_labels}
+    run_labels = metadata.get("labels") or {}
+    needed["labels"] = {name: run_labels[name] for name in labels.PASSED_ON if name in run_labels}
     return {**run, "metadata": needed}
 
 
@@ -222,6 +222,7 @@ def has_finished(run: Manifest) -> bool:
     """Return True if the run has finished and its latest generation was observed."""
     status = run.get("status") or {}
     conditions = status.get("conditions")
+    # The status is not validated here, so it may be damaged.
     is_finished = isinstance(conditions, list) and any(
         condition.get("type") == "Finished" and condition.get("status") == "True" for condition in conditions
     )

@@ -154,8 +154,9 @@ class Queues:
                 "read the Workload"
             )
             return QueueReport(since, now, f"{message}: {error.message.rstrip('.')}")
-        # Without the LocalQueue, Kueue creates no Workload, or calls it inadmissible.
-        if job.queue not in queues and (workload is None or workload.is_inadmissible):
+        # If the LocalQueue does not exist, Kueue creates no Workload, or calls the Workload inadmissible.
+        is_not_admissible = workload is None or workload.is_inadmissible
+        if job.queue not in queues and is_not_admissible:
             return QueueReport(since, now, _explain_missing_queue(job, tuple(queues)), in_queue=False)
         if workload is None:
             reason = (
@@ -204,7 +205,7 @@ class _Workload(NamedTuple):
 
 
 def _queue_name(job: ObservedJob) -> str:
-    """Return `queue NAME` or `no queue`, for a message."""
+    """Return `queue NAME`, or `no queue` if the Job names none, for a message."""
     return f"queue {job.queue}" if job.queue else "no queue"
 
 

@@ -10,7 +10,7 @@ from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.waits import REPORTED_TRIES, Wait
 
 MAXIMUM_PODS = 4
-"""Maximum number of pods of a Job to remember; a Job has one, and perhaps another of an earlier admission."""
+"""Maximum number of pods of a Job to remember: a Job has one, and perhaps another from before its queue evicted it."""
 BETWEEN_READS = timedelta(seconds=15)
 """Time between two reads of a pod that no watch reports."""
 

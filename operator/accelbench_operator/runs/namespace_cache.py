@@ -16,7 +16,8 @@ from accelbench.cluster_api.errors import ApiError
 MINIMUM_CACHE_TIME = timedelta(seconds=5)
 """Minimum time for which an answer is reused."""
 CACHE_TIME_PER_DURATION = 20
-"""Minimum ratio of that time to the duration of the requests, to keep load off the API server."""
+"""Minimum time for which an answer is reused, as a multiple of the seconds that reading it took: it keeps load off the
+API server."""
 
 Answer = TypeVar("Answer")
 

@@ -95,7 +95,7 @@ class RunObjects:
         )
 
     def ended_jobs(self, namespace: str) -> Iterator[ObservedJob]:
-        """Return the Jobs of a namespace that have ended."""
+        """Yield the Jobs of a namespace that have ended."""
         for stored in self.store.all(JOB.name):
             if isinstance(stored, ObservedJob) and stored.key.namespace == namespace and stored.has_ended:
                 yield stored
@@ -106,17 +106,18 @@ class RunObjects:
         return frozenset(stored.key.uid for stored in objects if stored.key.namespace == namespace)
 
     def pods(self) -> Iterator[ObservedPod]:
-        """Return the pods of all runs."""
+        """Return an iterator over the pods of all runs."""
         return (stored for stored in self.store.all(POD.name) if isinstance(stored, ObservedPod))
 
     def summaries(self) -> Iterator[Summary]:
-        """Return the results of all runs."""
+        """Return an iterator over the summaries of the results of all runs."""
         return (stored for stored in self.store.all(RESULT.name) if isinstance(stored, Summary))
 
     def latest(self, maximum: int) -> tuple[tuple[Summary, ...], int]:
-        """Return the latest result of each case, at most `maximum` in total, and how many are left out.
+        """Return the latest result of each case, and how many are left out.
 
-        Until a result changes, the tuple is the same object.
+        There are at most `maximum` results in total, divided fairly among the namespaces. Until a result changes, the
+        tuple is the same object, so that metrics can be reused.
         """
         if self._latest is None or self._latest.maximum != maximum:
             results = self._latest_of_each_case()

@@ -179,7 +179,8 @@ def explain_pending(
 ) -> str:
     """Explain why a case's container does not run yet.
 
-    `event_message` is from an Event about the Job or the pod.
+    `script` is the ConfigMap key that the pod mounts, if any. `event_message` is from an Event about the Job or the
+    pod; empty if none was read.
     """
     if job is None:
         return _sentence(Cause.BEING_CREATED)
@@ -294,4 +295,5 @@ def _advice_on_scheduling(message: str, profile: Profile) -> Iterator[Advice]:
     if Advice.TAINT.contained_text in message:
         yield Advice.TAINT
     if has_selector_mismatch:
+        # The caller uses the first advice. So here the profile selects no nodes, and the run's pod template must do so.
         yield Advice.OWN_SELECTOR

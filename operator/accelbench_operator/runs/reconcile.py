@@ -159,7 +159,8 @@ class Reconciler:
         write_at = self._delay_write_until(known_run, now)
         is_delayed = write_at is not None
         is_up_to_date = is_delayed or await self._write_changes(key, known_run)
-        if not is_up_to_date or (decision.actions and not known_run.is_confirmed):
+        would_act_unconfirmed = bool(decision.actions) and not known_run.is_confirmed
+        if not is_up_to_date or would_act_unconfirmed:
             # The run may have changed: read it again before acting.
             self._known.drop(key.uid)
             return 0.0
@@ -206,7 +207,7 @@ class Reconciler:
         return True
 
     async def _load_run(self, key: Key) -> KnownRun | None:
-        """Return the run from memory, from an event or from the API server; None as of `_load`."""
+        """Return the run from memory, from an event or from the API server; None if `_load` returns None."""
         event, known_run = self._known.take_event(key.uid), self._known.get(key.uid)
         if event is None and known_run is not None:
             return known_run
@@ -216,7 +217,7 @@ class Reconciler:
     async def _load(self, key: Key, event: Manifest | None, known_run: KnownRun | None) -> KnownRun | None:
         """Return the run with its plan, from an event or from the API server.
 
-        None if the run is deleted or being deleted, or if it is another operator's.
+        None if the run is deleted or being deleted, or if it belongs to another operator.
         """
         knows_confirmed_version = known_run is not None and known_run.is_confirmed
         if event is not None and not knows_confirmed_version:
@@ -323,10 +324,12 @@ class Reconciler:
         oldest = oldest_kept_job(ended_jobs, key.uid, status.attempts, finished_runs)
         if oldest is None:
             return
+        # `observed` has the results of this run only.
         result = observed.results.get(oldest.case) if oldest.owner == key.uid else None
         deletion = DeleteJob(oldest.key.name, oldest.key.uid, result.name if result else None)
+        owner = finished_runs.get(oldest.owner, key)
         with contextlib.suppress(ApiError):  # the next try deletes it
-            await self._applier.delete_job(deletion, finished_runs.get(oldest.owner, key))
+            await self._applier.delete_job(deletion, owner)
             message = (
                 f"Job {oldest.key.name} of a failed case was deleted with its log before its time: a quota is full"
             )
@@ -489,10 +492,13 @@ class Reconciler:
 
 
 def _reusable_plan(known_run: KnownRun | None, generation: int, runner: UsedRunner | None) -> Plan | Refused | None:
-    """Return the known plan if it still applies: nothing but the generation and the runner determines a plan."""
+    """Return the known plan if it still applies, else None: only the generation and the runner determine a plan.
+
+    `generation` and `runner` are those of the latest version of the run.
+    """
     if known_run is None or isinstance(known_run.plan, FinishedRun):
         return None
-    is_current = (known_run.generation, known_run.written_status.runner) == (generation, runner)
+    is_current = known_run.generation == generation and known_run.written_status.runner == runner
     return known_run.plan if is_current else None
 
 

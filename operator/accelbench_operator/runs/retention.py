@@ -64,7 +64,8 @@ def _results_over_total(
 ) -> Iterator[Summary]:
     """Yield results to delete: always the oldest of the namespace with the most results, until `maximum_total` remain.
 
-    So a namespace with few results keeps its history.
+    So a namespace with few results keeps its history. Results of runs in progress count, but are never deleted, so more
+    may remain. The results of each namespace must be sorted, newest first.
     """
     deletable: dict[str, list[Summary]] = {}
     for namespace, results in results_by_namespace.items():

@@ -6,7 +6,7 @@ from accelbench_operator.runs.accept import Plan
 
 
 class RunningCase(NamedTuple):
-    """Name a case of an unfinished run."""
+    """Name a case of an unfinished run that is being measured."""
 
     plan: Plan
     case: str

@@ -75,7 +75,7 @@ class ConditionState:
 
 
 def finished_at(status: BenchmarkRunStatus) -> datetime | None:
-    """Return when the run finished, if it has."""
+    """Return when the run finished; None if it has not."""
     for condition in status.conditions:
         if condition.type == "Finished" and condition.status == "True":
             return datetime.fromisoformat(status.completion_time or condition.last_transition_time)
@@ -124,12 +124,13 @@ def differs_only_in_progress(before: BenchmarkRunStatus, after: BenchmarkRunStat
     for old, new in zip(before.conditions, after.conditions, strict=True):
         if old.model_copy(update={"message": new.message}) != new:
             return False
-    cleared = {"attempts": (), "conditions": (), "active_start_time": None, "active_seconds": 0}
-    return before.model_copy(update=cleared) == after.model_copy(update=cleared)
+    # The attempts and conditions are compared above; the active time may differ.
+    without_compared = {"attempts": (), "conditions": (), "active_start_time": None, "active_seconds": 0}
+    return before.model_copy(update=without_compared) == after.model_copy(update=without_compared)
 
 
 def _without_progress(attempt: Attempt) -> Attempt:
-    """Return the attempt without the fields that describe where it runs."""
+    """Return the attempt without its Job's UID, pod, node and image, which are set while it runs."""
     return attempt.model_copy(update={"job_uid": None, "pod": None, "node": None, "image": None})
 
 
@@ -233,7 +234,7 @@ def _results_in_order(plan: Plan, progress: RunProgress) -> list[Summary]:
 
 
 def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
-    """Return the digests of the workload's file from the results, each once."""
+    """Return the digests of the workload's file from the results, each once; several if the file has changed."""
     results = _results_in_order(plan, progress)
     return dict.fromkeys(result.source for result in results if result.source)
 
@@ -251,6 +252,7 @@ def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -
 def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
     """Return the Succeeded condition of a finished run; if it is False, with the most important reason."""
     results = _results_in_order(plan, progress)
+    # A reason to stop does not matter if the last case had a result before it.
     if progress.stop and len(results) < len(plan.names):
         return ConditionState("False", progress.stop.reason, progress.stop.message)
     sources = list(_sources(plan, progress))
@@ -378,6 +380,7 @@ def _summarize_comparisons(comparisons: list[tuple[str, Comparison]]) -> str:
     outcome_counts = Counter(outcome for outcome, _ in comparisons)
     counts = ", ".join(f"{outcome} in {count}" for outcome, count in outcome_counts.items())
     summary = f"{counts} of {len(comparisons)}"
+    # A speedup without an interval is not shown.
     speedups = [
         float(comparison.speedup) for _, comparison in comparisons if comparison.speedup and _interval(comparison)
     ]
@@ -398,13 +401,15 @@ def _conditions(
     conditions = []
     for condition_type, state in itertools.chain(states.items(), _kstatus_states(states)):
         earlier = earlier_conditions.get(condition_type)
-        has_same_status = earlier is not None and earlier.status == state.status
+        transition_time = timestamp(now)
+        if earlier is not None and earlier.status == state.status:
+            transition_time = earlier.last_transition_time  # only a new status is a transition
         condition = Condition(
             type=condition_type,
             status=state.status,
             reason=state.reason,
             message=_truncate(state.message, MAXIMUM_MESSAGE),
-            last_transition_time=earlier.last_transition_time if earlier and has_same_status else timestamp(now),
+            last_transition_time=transition_time,
             observed_generation=generation,
         )
         conditions.append(condition)

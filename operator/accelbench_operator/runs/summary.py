@@ -79,9 +79,9 @@ class Summary:
     valid: bool
     rounds: int
     quarantined: int
-    """Disturbed rounds, which count for no variant."""
+    """Number of disturbed rounds, which count for no variant."""
     noisy: bool
-    """Disturbed rounds count, because the run accepts noise."""
+    """True if disturbed rounds count, because the run accepts noise."""
     variants: tuple[VariantSummary, ...]
     comparisons: tuple[Comparison, ...]
     observations: tuple[str, ...] = ()
@@ -242,7 +242,8 @@ def _summarize_comparison(comparison: Comparison) -> Comparison:
 def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSummary:
     """Return the summary of a variant.
 
-    If the compile target does not support a variant, its `failure` says so, but the variant has not failed.
+    If the target that the case is compiled for does not support a variant, its result has a `failure` too, but
+    `has_failed` is False.
     """
     reason = variant.failure.reason if variant.failure else None
     numbers: dict[str, float] = {}
@@ -273,7 +274,7 @@ def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
 
 
 def _failed_checks(result: Result) -> tuple[str, ...]:
-    """Return the names of failed checks, each as often as the check failed."""
+    """Return the names of failed checks, each as often as the check failed, because a metric counts the failures."""
     counts = Counter(check.name for check in result.certificate.checks if check.outcome == "failed")
     names: list[str] = []
     for name, count in itertools.islice(counts.items(), MAXIMUM_CHECKS):

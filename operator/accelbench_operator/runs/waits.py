@@ -167,7 +167,7 @@ class Wait(Enum):
 
 
 def retry_delay(retries: int) -> timedelta:
-    """Return the pause before the next retry, after `retries` earlier ones; it doubles with each, up to a maximum."""
+    """Return the pause before the next retry of a case that was retried `retries` times; it doubles with each retry."""
     return min(FIRST_RETRY * (1 << retries), Wait.RETRY.default_limit)
 
 
