@@ -88,7 +88,7 @@ def main(
         with _work_directory() as directory:
             threads = len(processors.set_affinity(options.processors))
             environment = _prepare(directory, threads)
-            with forward_output(log, "script"):
+            with forward_output(log, "script"):  # the workload's code, which runs here, may print
                 host = _fingerprint(case, threads)
                 compares = purpose == "measure" and _compares_times(case)
                 examiner = Examiner(
@@ -152,11 +152,12 @@ def _purpose(case: Case, *, check_only: bool) -> Purpose:
 def _judge_arguments(
     examined: ExaminedCase, workload: Workload, command: Sequence[str], environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the arguments of `Judge` that say how its process is started.
+    """Return the arguments of `Judge` that determine how its process is started.
 
-    The judge runs `command` with the variables `environment`. But if the workload has no reference, the judge runs the
-    baseline's program instead, in the baseline's own Python environment if it has one. If this program cannot run, the
-    arguments also have the reason why there is no reference.
+    The process is started by `command`, with the environment variables `environment`. But if the workload has no
+    reference, the judge computes one with the baseline's program. Then its process is started in the baseline's own
+    Python environment, if it has one. If that environment cannot be used, the arguments have the reason why there is no
+    reference.
     """
     baseline = examined.case.baseline
     python = None if workload.has_reference() else examined.pythons.get(baseline)
@@ -175,7 +176,7 @@ def _run(supervisor: Supervisor, log: LogWriter) -> int:
     """Run the case and return the exit status; after an error, deliver what was measured as a checkpoint."""
     try:
         result = supervisor.run()
-    except JudgeKilledError as error:
+    except JudgeKilledError as error:  # not called an internal error: the case was probably too large for the memory
         supervisor.give_up(str(error))
         return EXIT_INTERNAL
     except (JudgeError, ProbeError, UnkillableError) as error:
@@ -202,7 +203,7 @@ def _prepare(directory: Path, threads: int) -> dict[str, str]:
 
 
 def _compares_times(case: Case) -> bool:
-    """Return True if the workload's protocol times the variants; only `observe` does not."""
+    """Return True if the workload's protocol times the variants, to compare them; only `observe` does not."""
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     return workload.measure(parameters).protocol != "observe"

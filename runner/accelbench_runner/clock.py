@@ -81,7 +81,7 @@ class ClockDrift:
 
 
 def _read_both(clock: Clock, attempts: int = 9) -> tuple[float, float]:
-    """Return the readings of the clock and of the raw clock, taken as nearly as possible at the same moment."""
+    """Return the readings of the clock and of the raw clock, in seconds, taken as nearly as possible at one moment."""
     readings = []
     for _ in range(attempts):
         began = clock.seconds()

@@ -19,7 +19,7 @@ def type_name(array: Any) -> str:
 
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
-    """Return the arrays; complex arrays become real, with real and imaginary parts along a new last axis."""
+    """Return the arrays; complex arrays become real, with the two parts along a new last axis of length 2."""
     import numpy as np
 
     real_arrays = dict(arrays)

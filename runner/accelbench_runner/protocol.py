@@ -2,8 +2,12 @@
 
 The supervisor starts `python -m accelbench_runner.launch` with one `LaunchRequest` as standard input. The launch writes
 one JSON message a line to the file descriptor that the request names. Standard output and standard error belong to the
-user's code, and are forwarded up to a limit. A launch that ends without `Done` or `Failed` has crashed. Times are
-floats in seconds; none of these documents is stored.
+user's code, and are forwarded up to a limit. A launch that ends without a `FinalMessage` has crashed. Times are floats
+in seconds; none of these documents is stored.
+
+The parity check compares a program's outputs with the reference. Unseen inputs are those that a program gets only after
+it was timed. A probe is work of accelbench's own within a launch: if it fails, the variant has not failed. A warm probe
+is something else, a launch with the purpose `probe`.
 """
 
 from typing import Annotated, Any, Literal
@@ -51,7 +55,7 @@ class LaunchRequest(Document):
     memory_bytes: int | None = None
     """Limit of the process's data, enforced by the kernel."""
     unseen_seed: int = 0
-    """Seed of the unseen inputs, which the program gets only after it was timed."""
+    """Seed of the unseen inputs; a random number, so that no program can know them."""
     needs_gradients: bool = False
     """True if an earlier launch of the variant needed autograd, although the workload does not declare it."""
 
@@ -73,7 +77,7 @@ class PhaseEnded(Document):
 
 
 class FactsReported(Document):
-    """Report facts by the field names of `Facts`; the supervisor parses them after the launch."""
+    """Report facts, by field of `accelbench.launch.facts.Facts`; the supervisor parses them after the launch."""
 
     type: Literal["facts"] = "facts"
     values: dict[str, Any]
@@ -89,7 +93,7 @@ class ActivityStarted(Document):
 
 
 class ActivityEnded(Document):
-    """Report the seconds of the activity that began last, without activities nested in it."""
+    """Report the seconds of the activity `name`, which has ended, without activities nested in it."""
 
     type: Literal["aside-ended"] = "aside-ended"
     name: Activity
@@ -99,7 +103,7 @@ class ActivityEnded(Document):
 
 
 class Measured(Document):
-    """Report that everything a verdict needs was sent; later messages are optional."""
+    """Report that everything a verdict needs was sent: if a probe ends the launch later, what was measured counts."""
 
     type: Literal["measured"] = "measured"
 

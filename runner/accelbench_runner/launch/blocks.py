@@ -1,8 +1,9 @@
 """Plan and time blocks: runs of calls between two synchronisations.
 
-The code depends on a clock and on calls, not on any framework. The number and the length of blocks are planned before
-the first measured block. If a block takes less than half of its planned length, all blocks are planned and measured
-again. Nothing else about measured times changes the plan.
+The code depends on a clock and on calls, not on any framework. `inspect` is a function that gets the last call's result
+of each block, after the clock has stopped; `out` is what a step returns besides the new state. The number and the
+length of blocks are planned before the first measured block. If a block takes less than half of its planned length, all
+blocks are planned and measured again. Nothing else about measured times changes the plan.
 """
 
 import gc
@@ -90,7 +91,7 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
     if work.evict:
         work.evict()  # the workload measures with cold caches
     out: Any = None
-    call, batches = work.call, work.batches
+    call, batches = work.call, work.batches  # local names, which the loop finds sooner than attributes
     # Recording the device's events would take too large a part of a single call's time.
     events = work.events if calls > 1 else None
     began = clock.seconds()
@@ -126,12 +127,12 @@ def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> flo
     return fastest_seconds
 
 
-def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
+def overhead_seconds(work: Work, clock: Clock, repetitions: int = 20) -> float:
     """Return the median seconds that timing a block costs: two readings of the clock, and a synchronisation."""
     state = work.fresh()
     work.synchronise(state)
     costs = []
-    for _ in range(readings):
+    for _ in range(repetitions):
         began = clock.seconds()
         work.synchronise(state)
         # A block takes two readings of the clock. `costs` gets about the second half of the first reading and the first
@@ -207,7 +208,7 @@ def measure_as_planned(
 def _measure_until_short(
     work: Work, block_plan: BlockPlan, minimum_seconds: float, clock: Clock, inspect: Callable[[Any], None]
 ) -> Iterator[float]:
-    """Yield the seconds of each planned block, up to the first block that takes less than `minimum_seconds`."""
+    """Yield the seconds of each planned block, up to and with the first one that takes less than `minimum_seconds`."""
     for seconds in measure(work, block_plan, clock, inspect):
         yield seconds
         if seconds < minimum_seconds:

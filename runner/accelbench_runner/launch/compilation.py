@@ -59,6 +59,7 @@ class Compilation:
         with reporter.phase("compile") as parts:
             compiled, executable = targets.compile(program, work, self._target)
             parts.update(adapter.accounting.compilations().seconds_since(compilations_before))
+        # None if the framework cannot count the operations: then the number of FLOP is unknown.
         arithmetic = value_or_none(read_fact(lambda: adapter.accounting.arithmetic(work)))
         # `written` counts the operations of the program as its author wrote it, before the compiler's optimisations.
         flops = None if arithmetic is None or arithmetic.written is None else round(arithmetic.written)

@@ -43,7 +43,7 @@ MAXIMUM_REPLAYED_CALLS = 4096
 """Maximum calls of a block that are replayed, twice and untimed: a program may be fast only while it is timed."""
 
 Export = Callable[[Any, Any], Mapping[str, Any]]
-"""Takes a state and the last out, and returns the arrays to compare by name."""
+"""Takes a state and the last `out`, which steps return besides the state; returns the arrays to compare by name."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,9 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
     trial = _Trial(adapter, subject.export, work, clock)
     fields: dict[str, Any] = {"captured": captured}
     try:
-        _run_trial(trial, fields, directory)
+        _run_trial(trial, fields, directory)  # adds to `fields`
     except workload_checks.ERRORS as error:
+        # Lack of memory is no fault of the program: the other inputs need memory in addition to the original ones.
         if isinstance(error, MemoryError) or adapter.out_of_memory(error):
             fields["unable"] = workload_checks.describe(error)
         else:
@@ -119,7 +120,7 @@ class _Trial:
     clock: Clock
 
     def run(self, calls: int) -> tuple[dict[str, int], Any]:
-        """Make a block of calls; return the number of its operations by name, and the last call's result."""
+        """Make a block of calls; return how often it ran each operation, by name, and the last call's result."""
         results: list[Any] = []
 
         def block() -> None:
@@ -210,7 +211,8 @@ def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlo
     """
     if block.outputs is None:  # a call takes too long to be repeated
         return dict(block.counts)
-    # The untimed calls are made twice, because the outputs of two equal runs may differ too.
+    # The untimed calls are made twice, because the outputs of two equal runs may differ too, for example if threads add
+    # numbers in another order.
     first_outputs, second_outputs = (
         _export_arrays(adapter, program.export, work, _run_untimed(work, block.calls)) for _ in range(2)
     )
@@ -254,8 +256,8 @@ def _run_untimed(work: Work, calls: int) -> Any:
 def relative_distance(outputs: NamedArrays, expected_outputs: NamedArrays) -> float | None:
     """Return the largest difference over all arrays, each divided by the root mean square of the expected array.
 
-    Only elements that are finite in both arrays count; without such elements, the result is None. If the shapes of two
-    arrays differ, the result is the largest float.
+    Both mappings have arrays of any shapes under the same names. Only elements that are finite in both arrays count;
+    without such elements, the result is None. If the shapes of two arrays differ, the result is the largest float.
     """
     import numpy as np
 

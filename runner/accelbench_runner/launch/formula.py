@@ -2,6 +2,8 @@
 
 Rounding hides small mistakes: in bfloat16, a biased variance is within the tolerance. The same program in float64 shows
 them. No other check can distinguish a wrong formula from a correct one that is less exact.
+
+`out` is what a step returns besides the new state.
 """
 
 from dataclasses import dataclass
@@ -27,14 +29,16 @@ class Formula:
     parameters: Any
     kind: VariantKind
     seed: int
+    """Seed of the inputs, which are those of the timed program."""
     units: int
-    """Minimum units of work."""
+    """Minimum units of work after which the outputs are compared."""
     directory: Path
+    """Directory of the file with the outputs."""
 
     def run(self, adapter: Adapter) -> FormulaRun:
         """Run the program with an adapter for float64, and write the program's outputs for the judge.
 
-        If the program raises an exception, `unable` of the result describes the exception.
+        If the program cannot be built or run in float64, `unable` of the result describes the exception.
         """
         try:
             arrays = inputs.generate(self.workload, self.parameters, self.seed)

@@ -37,8 +37,8 @@ def measure_undisturbed(
 ) -> Limits | None:
     """Measure the highest FLOP/s and bytes/s of the device.
 
-    Returns None if a data sheet states them. Also returns None if other processes used the CPUs during the measurement,
-    because with limits that are too low, a correct program would seem impossibly fast.
+    Returns None if a data sheet states these limits, or if `measure` returns None. Also returns None if other processes
+    used the CPUs during the measurement: with limits that are too low, a correct program would seem impossibly fast.
     """
     import numpy as np
 

@@ -26,7 +26,7 @@ def imported_functions() -> Functions:
     for module in modules:
         for owner_name, owner in _modules_and_classes(module):
             for attribute, value in list(vars(owner).items()):
-                if isinstance(value, FunctionType):
+                if isinstance(value, FunctionType):  # also True for a mock of a function, which has no code object
                     functions[f"{owner_name}.{attribute}"] = (value, getattr(value, "__code__", None))
     return functions
 
@@ -40,7 +40,7 @@ def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType |
 
 
 def replaced_functions(before: Functions) -> list[str]:
-    """Return the names of accelbench's functions that were replaced, or given other code, after `before` was read."""
+    """Return the names of accelbench's functions that were replaced, deleted or changed after `before` was read."""
     now = imported_functions()
     return sorted(name for name, function in before.items() if not _is_same(function, now.get(name)))
 

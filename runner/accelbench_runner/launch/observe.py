@@ -1,7 +1,8 @@
 """Run the protocol `observe`: make one call for each batch, and report what happened. Nothing is timed.
 
 An exception that a call raises is an observation: its type and first line are reported, and the next call starts from
-the same state as the call that failed. Only lack of memory and an invalid step fail the launch.
+the same state as the call that failed. Only lack of memory and an invalid step fail the launch. `out` is what a step
+returns besides the new state.
 """
 
 import math
@@ -22,9 +23,10 @@ OUT = "out"
 
 @dataclass(frozen=True)
 class Call:
-    """Hold the out or the exception of one call, and the number of compilations during the call."""
+    """Hold the `out` or the exception of one call, and the number of compilations during the call."""
 
     out: Any
+    """None if the call raised an exception."""
     raised: Exception | None
     compilations: int
 
@@ -106,7 +108,7 @@ def check_names(declared: Mapping[str, str]) -> None:
 
 
 def _to_numpy(adapter: Adapter, out: Any) -> Any:
-    """Convert what a call returned to NumPy: an array, or a mapping of arrays by name.
+    """Convert the `out` of a call to NumPy: an array, or a mapping of arrays by name.
 
     None and Python's own numbers, booleans and texts stay as they are.
     """
@@ -126,7 +128,7 @@ def _to_scalar(name: str, value: Any) -> Scalar:
     import numpy as np
 
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
-        value = value.item()
+        value = value.item()  # a number of Python's own
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no such number
     if isinstance(value, bool | int | float):
@@ -141,8 +143,13 @@ def _to_scalar(name: str, value: Any) -> Scalar:
 
 
 def _format_list(values: Any) -> str:
-    """Format values as `1, 0, 1`. A dash stands for a call that raised."""
-    return ", ".join("-" if value is None else format_value(_to_scalar("a value", value)) for value in values)
+    """Format values as `1, 0, 1`. A dash stands for None: the `out` of a call that raised."""
+
+    def format_item(value: Any) -> str:
+        """Format one value."""
+        return "-" if value is None else format_value(_to_scalar("a value", value))
+
+    return ", ".join(map(format_item, values))
 
 
 def _clip(text: str) -> str:

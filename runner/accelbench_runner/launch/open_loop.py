@@ -55,6 +55,7 @@ def serve(work: Work, arrivals: Sequence[float], clock: Clock, inspect: Callable
     state = work.fresh()
     work.synchronise(state)
     out: Any = None
+    # Local names, which the loop finds sooner than attributes.
     call, batches, synchronise = work.call, work.batches, work.synchronise
     requests: list[Request] = []
     ended = started = clock.seconds()

@@ -44,7 +44,7 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
         backend=backend,
         model=task.monitor.model(),
     )
-    if precision in task.platform.lacks:
+    if precision in task.platform.lacks:  # its values are the reasons, as ends of sentences
         raise UnsupportedError(f"precision {precision} is {task.platform.lacks[precision]}")
     with task.reporter.phase("import"):
         try:
@@ -54,7 +54,7 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
         except ModuleNotFoundError as error:
             needed = {framework.package, *map(package_of, task.libraries)}
             if error.name not in needed:
-                raise
+                raise  # an installed package imports a module that is missing: the installation is broken
             # The missing module may be another framework that the workload needs, which has its own extra.
             extras = {other.package: other.extra for other in frameworks.every()}
             extra = extras.get(error.name, task.workload.extra or framework.extra)
@@ -74,6 +74,7 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
         times_calls = has_tail(task.measure.protocol)
+        # A call of a workload made of functions handles all batches. A hand-written class decides that itself.
         if times_calls and len(arrays.batches) > 1 and not task.workload.hand_written:
             raise InvalidWorkloadError(
                 f"the protocol {task.measure.protocol} times every call, and arrays() returns {len(arrays.batches)} "
@@ -214,7 +215,7 @@ def imported_packages(task: Task) -> dict[str, ImportedPackage]:
 
 
 def _version_of(library: str) -> str:
-    """Return the version of an imported module or of its top-level package, `unknown` if neither has one."""
+    """Return the version of an imported module or else of its top-level package; `unknown` if neither has one."""
     for module in (library, package_of(library)):  # `orbax.checkpoint` has a version, but `orbax` has none
         version = getattr(sys.modules[module], "__version__", None)
         if version:

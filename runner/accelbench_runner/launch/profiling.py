@@ -84,7 +84,7 @@ def summarise(recorded: RecordedOperations, calls: int, seconds: float) -> Profi
             seconds=total.microseconds / MICROSECONDS / calls,
         )
         for operation, total in longest_first[:MAXIMUM_OPERATIONS]
-        if total.runs
+        if total.runs  # without any, it is only a part of the runs of others
     ]
     busy_share = min(1.0, divided.busy_microseconds / MICROSECONDS / seconds)
     return ProfiledCalls(

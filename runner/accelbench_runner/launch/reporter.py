@@ -102,7 +102,10 @@ class Reporter:
         """
         if unknown := readings.keys() - Facts.model_fields.keys():
             raise TypeError(f"Facts has no {', '.join(sorted(unknown))}")
-        values = {name: read_fact(reading) if callable(reading) else reading for name, reading in readings.items()}
+        values = dict(readings)
+        for name, reading in readings.items():
+            if callable(reading):
+                values[name] = read_fact(reading)
         facts = Facts.model_validate(values)
         self.send(FactsReported(values=facts.model_dump(mode="json", by_alias=True, exclude_none=True)))
 

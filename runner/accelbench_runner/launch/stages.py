@@ -3,6 +3,10 @@
 The stages in order: import the framework, initialise the device, set up the workload, compile and make the first call,
 compute the outputs for parity, warm up, measure, and run the program on unseen inputs. A warm probe ends after the
 first call; a check times nothing.
+
+Unseen inputs are those that the program gets only after it was timed. An extra block is one more block, made by the
+same functions as the timed ones, whose operations are counted and whose outputs are compared with those of untimed
+calls. `out` is what a step returns besides the new state.
 """
 
 import os
@@ -192,7 +196,7 @@ class Launch:
                     extra = self._make_extra_block(adapter, program, work)
                 self._report_measured(adapter)
             self._count_calls(adapter, program, work, extra)
-        if task.counts_calls:
+        if task.counts_calls:  # the first rounds, which also try unseen inputs
             step, export = program.step, program.export
             work = dependence.without_inputs(work)
             del program  # frees its inputs before others are made
@@ -234,7 +238,7 @@ class Launch:
     def _run_in_float64(self, adapter: Adapter) -> None:
         """Run the variant's program once in float64, where rounding is too small to hide a wrong formula; report it."""
         task = self._task
-        program = formula.Formula(
+        float64_program = formula.Formula(
             workload=task.workload,
             parameters=task.parameters,
             kind=task.kind,
@@ -251,7 +255,7 @@ class Launch:
             adapter_for_float64 = adapter.in_float64()
             if adapter_for_float64 is None:
                 return FormulaRun(unable="the framework's adapter has no float64")
-            return program.run(adapter_for_float64)
+            return float64_program.run(adapter_for_float64)
 
         self._reporter.send_facts(formula=self._reporter.run_probe("formula", run))
 

@@ -70,6 +70,7 @@ class LateWork:
         self._adapter, self._clock, self._probe = adapter, clock, probe
         self._other_threads_seconds = other_threads_seconds
         self._product: Callable[[], None] | None = probe(self._first_product)
+        """Computes the matrix product; None if it failed."""
 
     def measure(
         self, work: Work, *, calls: int, with_long_run: bool, maximum_runs: int = MAXIMUM_RUNS
@@ -131,7 +132,7 @@ class LateWork:
         Its late seconds are reduced by those after matrix products, because threads of a pool spin for a while after
         any work. Returns None if a matrix product failed.
         """
-        runs, baseline_seconds = [], 0.0
+        runs, baseline_seconds = [], 0.0  # the baseline: how long threads are busy after matrix products
         for _ in range(maximum_runs):
             runs.append(run())
             late_seconds, seconds = min(runs)  # `_Run` is sorted by its late seconds first

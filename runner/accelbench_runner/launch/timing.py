@@ -22,7 +22,7 @@ from accelbench_runner.launch.task import Task
 from accelbench_runner.protocol import BlockTimed
 
 Inspect = Callable[[Any], None]
-"""Receives a block's last result once the clock has stopped."""
+"""Receives the last call's result of a block once the clock has stopped."""
 Measured = TypeVar("Measured")
 MAXIMUM_CAUSES = 20
 """Maximum number of causes of recompilations that are reported."""
@@ -57,16 +57,17 @@ class Timing:
         else:
             seconds_per_call, block_plan = self._plan_steady(work)
 
-        def measure(block_plan: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
+        def measure(planned: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
             """Time the planned blocks."""
-            return self._without_compiling(lambda: blocks.measure_as_planned(work, block_plan, self._clock, inspect))
+            return self._without_compiling(lambda: blocks.measure_as_planned(work, planned, self._clock, inspect))
 
         arrivals = task.arrival_times()
         if arrivals:
             calls = 1
             self._serve(work, arrivals)
         else:
-            calls = self._time_and_report(partial(measure, block_plan)).units // work.units
+            measured_blocks = self._time_and_report(partial(measure, block_plan))
+            calls = measured_blocks.units // work.units  # not as in `block_plan` if that was voided
         if not task.counts_calls:
             return calls, None
         with self._reporter.outside_phases("dependence"):
@@ -123,9 +124,9 @@ class Timing:
             return seconds_per_call, block_plan
         # In a block of few calls, the work that its last call leaves unfinished matters: docs/method/block-length.md.
         with self._reporter.outside_phases("synchronisation"):
-            synchronisation = self._late_work.measure(work, calls=block_plan.calls, with_long_run=False, maximum_runs=1)
+            measured = self._late_work.measure(work, calls=block_plan.calls, with_long_run=False, maximum_runs=1)
         cpu.restart_peak()  # leaves the memory of these runs out of the program's peak
-        late_seconds = synchronisation.runs[0].late_seconds if synchronisation else 0.0
+        late_seconds = measured.runs[0].late_seconds if measured else 0.0  # without a long run, there is one run
         return seconds_per_call, blocks.plan(seconds_per_call, overhead, late_seconds)
 
     def measure_episode(self, program: Program, work: Work) -> tuple[Any, Any, int]:
@@ -208,7 +209,7 @@ class Timing:
             self._reporter.send_facts(**machine_facts)
         clock_drift = drift.read()
         self._reporter.send_facts(
-            device=devices[-1],
+            device=devices[-1],  # that of the last block
             recompilations=len(causes),
             recompilation_causes=[shorten(cause, MAXIMUM_MESSAGE_CHARACTERS) for cause in causes[:MAXIMUM_CAUSES]],
             peak_memory_bytes=peak_bytes,

@@ -89,7 +89,7 @@ class Allowance:
     probe_limit_seconds: float = PROBE_SECONDS
     """Maximum seconds of a probe."""
     others_share: Callable[[], float] = lambda: 0.0
-    """Returns the share of CPU time that other processes took since the launch began.
+    """Returns the share of CPU time that other processes took since the launch began, 0 to 1.
 
     Because this takes long, it is called only when the limit is reached.
     """

@@ -1,8 +1,10 @@
 """Assemble the result document from launches and an assessment: pure, no clock and no file.
 
-Numbers are plain floats here; the models of the result round them to the digits of their fields.
+Numbers are plain floats here; the models of the result round them to the digits of their fields. A quarantined round is
+one that other load has disturbed, so that it does not count.
 """
 
+import itertools
 import math
 import statistics
 from collections import Counter
@@ -198,7 +200,7 @@ def _with_short_message(failure: Failure | None) -> Failure | None:
 def _launches_that_count(launches: Sequence[LaunchRecord], quarantined_rounds: AbstractSet[int]) -> list[LaunchRecord]:
     """Return the launches that count: all failed launches, and those of rounds that are not quarantined.
 
-    If only quarantined rounds have successful launches, all launches count.
+    If every successful launch is in a quarantined round, all launches count.
     """
     counted = [launch for launch in launches if launch.failure or launch.round not in quarantined_rounds]
     if any(launch.failure is None for launch in counted):
@@ -238,6 +240,7 @@ def _variant_result(
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
     if not measured:
         successful = [launch for launch in launches if launch.failure is None]
+        # A launch that only compiles for a target has phases, although it has no times.
         return VariantResult(
             name=variant.name,
             use=variant.use,
@@ -319,10 +322,11 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
 def _phase_times(phases_by_launch: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
     """Return the median, minimum and maximum over launches of the seconds of each phase that was reported."""
     times = []
+    records_of_all_phases = list(itertools.chain.from_iterable(phases_by_launch))
     for name in get_args(Phase):
-        records = [phase for phases in phases_by_launch for phase in phases if phase.phase == name]
+        records = [record for record in records_of_all_phases if record.phase == name]
         if records:
-            seconds = [phase.seconds for phase in records]
+            seconds = [record.seconds for record in records]
             times.append(
                 PhaseTime(
                     phase=name,
@@ -346,7 +350,7 @@ def _part_medians(phases: Sequence[PhaseRecord]) -> dict[str, float]:
 
 
 def _warm_phase_times(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
-    """Return the phase times of the starts that found everything in a warm compile cache."""
+    """Return the times of the phases that a warm compile cache can shorten, over the starts that were warm."""
     # After a cache miss, a start compiled something, so it was not warm.
     all_cached = [probe for probe in probes if probe.failure is None and probe.has_only_hits]
     times = _phase_times([probe.phases for probe in all_cached])
@@ -370,8 +374,11 @@ def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observa
 
 
 def _merge_observations(observations_by_launch: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
-    """Yield each observation once, with its most frequent values and the number of launches that observed each."""
-    names = dict.fromkeys(name for observations in observations_by_launch for name in observations)
+    """Yield each observation once, with its most frequent values and the number of launches that observed each.
+
+    If the values have different types, the observation's type is `text`.
+    """
+    names = dict.fromkeys(itertools.chain.from_iterable(observations_by_launch))  # each once, in order
     for name in names:
         values = [observations[name] for observations in observations_by_launch if name in observations]
         counts = Counter(map(format_value, values)).most_common(MAXIMUM_DIFFERING)
@@ -391,7 +398,10 @@ def _observation_type(value: Scalar) -> ObservationType:
 
 
 def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[CompiledVariant, ...]:
-    """Return the variants that were compiled for the case's target."""
+    """Return the outcome of each variant that was compiled for the case's target; empty if the case has no target.
+
+    A target is a kind of device, which this machine need not have.
+    """
     if case.accelerator.target is None:
         return ()
     target = targets.find(case.accelerator.target)
@@ -406,7 +416,8 @@ def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Co
 def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: CompiledFor) -> CompiledVariant:
     """Return the result of a launch that compiled its variant for the target."""
     size = value_or_none(launch.facts.executable)
-    # Which numbers are only estimates depends on the platform; dispatched programs count as a platform of their own.
+    # Which numbers are only estimates depends on the platform. A program whose operations were dispatched one by one
+    # instead of compiled counts as a platform of its own.
     platform = DISPATCHED if outcome.dispatched else target.platform
     return CompiledVariant(
         variant=launch.variant,

@@ -79,7 +79,8 @@ def _variant_problems(case: Case, workload: Workload) -> Iterator[str]:
 def _memory_problem(case: Case, workload: Workload, parameters: Any) -> str | None:
     """Return why the case does not fit into memory, or why its need of memory is unknown; None if the case may fit."""
     try:
-        # A case that is only compiled needs no arrays if the workload declares their shapes.
+        # A case that is only compiled needs no arrays if the workload declares their shapes. Without a limit it is not
+        # refused, but a cost that cannot be computed still raises.
         needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
         available_bytes = None if needs_no_arrays else memory.available_bytes()
         refusal = memory.refusal(workload, parameters, available_bytes)

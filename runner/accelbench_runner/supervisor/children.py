@@ -220,7 +220,7 @@ def _wait(
             must_exit_at = min(must_exit_at, now + grace_seconds)
         wake_at = min(must_exit_at, now + listener.seconds_left(now - started))
         if now >= wake_at:
-            if must_exit_at < math.inf:
+            if must_exit_at < math.inf:  # this is the reason even if the time limit came first: nothing else was left
                 return "did-not-exit"
             return _abort(pid, selector, listener, interruption)
         has_ended = _read_ready_pipes(selector, wake_at - now, listener)

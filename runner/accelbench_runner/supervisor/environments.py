@@ -43,7 +43,8 @@ LIMIT_SECONDS = 300.0
 """Maximum seconds to import all modules once: a fresh environment may have 7 GB on a slow disk."""
 MAXIMUM_ANSWER_BYTES = 1024 * 1024
 NOT_NEEDED = ("__pycache__", "rows")
-"""Parts of accelbench that no launch needs: bytecode of another Python, and the claims."""
+"""Parts of accelbench that no launch needs: bytecode of another Python, and the claims, which an installation has in
+`claims/rows`."""
 NOT_INHERITED = ("PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
 """Environment variables that would give an environment another standard library, or slow its launches down."""
 
@@ -87,7 +88,7 @@ class Examiner:
     log: LogWriter
 
     def examine_all(self) -> ExaminedCase:
-        """Examine the environments of all variants; stop at a signal."""
+        """Examine the environments of all variants; after a signal, return the case as it was."""
         if not self.case.environments:
             return ExaminedCase(self.case)
         self.directory.mkdir()
@@ -109,7 +110,7 @@ class Examiner:
                     problem = examination
                 else:
                     problem = why_unusable(examination, environment, framework, self._code)
-                    if not problem:
+                    if not problem:  # versions and directories are the same for each framework
                         examined = _add_findings(environment, examination)
                 if problem:
                     failures |= dict.fromkeys(names, _failure(environment, problem))
@@ -131,7 +132,7 @@ class Examiner:
             shutil.copytree(origin, self._code / origin.name, ignore=shutil.ignore_patterns(*NOT_NEEDED))
         try:
             installed = distribution("accelbench")
-        except PackageNotFoundError:  # it runs from its sources
+        except PackageNotFoundError:  # accelbench runs from its sources, and has no metadata with entry points
             return
         metadata_directory = self._code / f"accelbench-{installed.version}.dist-info"
         metadata_directory.mkdir()
@@ -159,7 +160,7 @@ class Examiner:
     ) -> Examination | str:
         """Run the environment's Python, and return its examination of the environment.
 
-        If there is none, return the reason as text. Raises UnkillableError.
+        If the Python writes no examination that can be read, return the reason as text. Raises UnkillableError.
         """
         answer_file = self.directory / f"{environment.name}-{framework.name}.json"
         request = {
@@ -208,7 +209,7 @@ class Examiner:
 
 def _add_findings(environment: CaseEnvironment, examination: Examination) -> CaseEnvironment:
     """Return the environment with its versions, directories and digest, according to the examination."""
-    packages = environment.packages or examination.packages
+    packages = environment.packages or examination.packages  # those of the lock, if the environment has one
     return environment.model_copy(
         update={
             "packages": packages,

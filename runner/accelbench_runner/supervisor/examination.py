@@ -63,9 +63,10 @@ def _problems(
     if minor not in PYTHON_MINORS:
         yield f"it has Python {examination.python}, and accelbench measures in Python {_SUPPORTED_PYTHONS}"
     if changed := _changed_packages(environment.packages, examination.packages):
+        # Only an environment that accelbench has installed has packages: its interpreter is DIRECTORY/venv/bin/python.
         directory = Path(environment.interpreter).parent.parent.parent
         yield f"its packages are no longer those of its lock ({changed}): delete {directory}, and run again"
-    # A framework that is not installed is not too old: it is reported as missing below.
+    # A framework that is not installed is reported as missing below, so it must not be reported as too old here.
     if too_old := framework.why_too_old(examination.packages.get(framework.package, framework.oldest)):
         yield too_old
     if not examination.accelbench.startswith(f"{source}{os.sep}"):
@@ -79,7 +80,10 @@ def _problems(
 
 
 def _changed_packages(lock: Mapping[str, str], installed: Mapping[str, str]) -> str:
-    """List packages whose installed version is not the lock's, such as `jax 0.9.1 in place of 0.9.2`; empty if none."""
+    """List packages whose installed version is not the lock's, such as `jax 0.9.1 in place of 0.9.2`; empty if none.
+
+    A package that is not installed is listed as `no jax`; at most `MAXIMUM_CHANGED` packages are named.
+    """
     changed = []
     for name, version in lock.items():
         if name not in installed:

@@ -2,6 +2,10 @@
 
 While a launch measures, this process sleeps: it computes between launches only, and imports neither numpy nor a
 framework.
+
+A checkpoint is the result so far. A quarantined round is one that other load has disturbed, so that it does not count.
+A probe is work of accelbench's own within a launch. A warm probe is a second start of a variant, with the compile
+caches of its launch.
 """
 
 import contextlib
@@ -117,6 +121,7 @@ class Supervisor:
             stop_reason = self._run_round(round_number)
             if stop_reason is None:
                 stop_reason = self._stop_reason()
+        # A check times nothing, so there are no times to explain.
         if self.case.measurement.explain and self.launcher.purpose != "check":
             self._explainer.explain(self._launches)
         result = self._deliver("result", complete=stop_reason != StopReason.INTERRUPTED, stopped=stop_reason)
@@ -172,7 +177,7 @@ class Supervisor:
         remaining_seconds = self._deadline - self.clock()
         if remaining_seconds <= 0:
             return StopReason.TIME_LIMIT_REACHED
-        if self._round_seconds and remaining_seconds < min(self._round_seconds):
+        if self._round_seconds and remaining_seconds < min(self._round_seconds):  # less than the shortest round took
             return StopReason.NO_TIME_FOR_ROUND
         return None
 
@@ -212,7 +217,7 @@ class Supervisor:
         return None
 
     def _report_round(self, round_number: int, assessment: Assessment) -> None:
-        """Write to the log a checkpoint of the result, and an event with the round's times and comparisons."""
+        """Write to the log a checkpoint, and an event with the round's disturbances, times and comparisons."""
         result = self._deliver("checkpoint", complete=False, stopped=None)
         quarantined = _disturbances_of_round(round_number, assessment.quarantined)
         event = RoundFinished(
@@ -228,8 +233,8 @@ class Supervisor:
     def _launches_that_count(self, launches: Sequence[LaunchRecord], cut_reason: StopReason) -> list[LaunchRecord]:
         """Return the launches of an incomplete round that count: all that finished, or only those that failed.
 
-        Successful launches count if the baseline and another variant are among them, so that they can be compared, or
-        if no later round will make a comparison possible.
+        `cut_reason` is why the round is incomplete. Successful launches count if the baseline and another variant are
+        among them, so that they can be compared, or if no later round will make a comparison possible.
         """
         finished = [launch for launch in launches if not launch.unfinished]
         successful_variants = {launch.variant for launch in finished if not launch.failure}
@@ -415,7 +420,8 @@ class Supervisor:
     def _store_round(self, counted_launches: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
         """Store the round's launches as counted or discarded, and write them to the log.
 
-        `counted_launches` are those of `launches` that count. Each launch is stored with the judge's parity check.
+        `counted_launches` are those of `launches` that count. Each launch is stored with the judge's parity check, if
+        the judge has compared its outputs.
         """
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:

@@ -81,7 +81,7 @@ class Explainer:
         seconds_left = self.seconds_left()
         record = self.launcher.launch(
             variant,
-            round_number=max(launch.round for launch in earlier) + 1,
+            round_number=max(launch.round for launch in earlier) + 1,  # the launch belongs to no measured round
             position=number - 1,
             directory=directory,
             limit=launch_limit(
@@ -112,7 +112,7 @@ class Explainer:
             self.notes.append(f"{variant}: its trace was not kept: {error}")
 
     def _launch_directory(self, number: int) -> Path:
-        """Return the directory of a variant's launch."""
+        """Return the directory for the launch of the variant whose place in the case is `number`, from 1."""
         return self.directory / f"explain-{number}"
 
     def _note(self, variant: str, reason: str) -> None:

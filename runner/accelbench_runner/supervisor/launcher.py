@@ -1,4 +1,8 @@
-"""Start one launch of a variant in a fresh process, and return its record."""
+"""Start one launch of a variant in a fresh process, and return its record.
+
+A probe is work of accelbench's own within a launch: if it fails, the variant has not failed. A warm probe is a second
+start of a variant, with the compile caches of its launch.
+"""
 
 import os
 import shutil
@@ -217,7 +221,10 @@ class Launcher:
 
 def profiling_environment() -> dict[str, str]:
     """Return the environment variables with which frameworks let their profilers see more, or print less."""
-    return {name: value for framework in frameworks.every() for name, value in framework.profiling.items()}
+    variables: dict[str, str] = {}
+    for framework in frameworks.every():
+        variables |= framework.profiling
+    return variables
 
 
 def launch_environment(directory: Path) -> dict[str, str]:

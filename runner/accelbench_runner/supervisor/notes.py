@@ -30,7 +30,7 @@ def notes_on(
     yield from _notes_on_setups(launches)
     yield from _notes_on_changes(launches)
     yield from _notes_on_printing(launches)
-    if any(launch.facts.cold is False for launch in launches):
+    if any(launch.facts.cold is False for launch in launches):  # without a request, `cold` is not reported
         yield "the workload asks for cold data, and its device's caches could not be emptied between blocks"
 
 

@@ -80,6 +80,7 @@ def unit_cost(
     """
     arrivals = case.measurement.arrivals
     if arrivals is not None:
+        # A launch without service times counts with the variant's time.
         seconds = geometric_mean(launch.service_seconds() or seconds for launch in launches)
     occupied_seconds = 1 / arrivals.rate_per_second if arrivals is not None else seconds
     numbers = unit_joules(launches, occupied_seconds) | unit_price(case, occupied_seconds)

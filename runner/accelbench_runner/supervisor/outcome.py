@@ -146,7 +146,8 @@ def _outcome_ended_by_probe(
     else:
         problem = f"ended the process with status {child_exit.status}"
     unchecked = {probe: f"{describe_probe(probe)} {problem} in round {request.round}"}
-    is_complete = listener.measured and (listener.blocks or request.purpose != "measure")
+    lacks_blocks = request.purpose == "measure" and not listener.blocks
+    is_complete = listener.measured and not lacks_blocks
     return Outcome(unfinished=None if is_complete else unfinished, unchecked=unchecked, ended_by=probe)
 
 
