@@ -405,8 +405,12 @@ class Applier:
             if not self._may_give_up(Wait.FIND_POD, plan, attempt.job):
                 raise
             return unknown_end(_error_message(error))
-        changes = find_changes(self._pod_template(attempt, plan), current) if current else ()
-        return case_changed(f"pod {pod.key.name}", changes) if changes else current
+        if current is None:
+            return None
+        changes = find_changes(self._pod_template(attempt, plan), current)
+        if changes:
+            return case_changed(f"pod {pod.key.name}", changes)
+        return current
 
     async def _read_queue(self, action: ReadQueue, plan: Plan, observed: Observed) -> None:
         """Read from Kueue why it does not admit the attempt's Job, and remember the answer for the next decision."""
@@ -441,7 +445,7 @@ class Applier:
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> LogDocuments | None:
         """Return the documents in the pod's log; None if there is no log, or if reading it has failed for too long.
 
-        Before that, a failure to read it raises ApiError.
+        Until it has failed for too long, raise ApiError.
         """
         if pod.started_at is None:
             return None  # a container that never started has no log
@@ -503,7 +507,7 @@ class Applier:
     async def _load_result(self, plan: Plan, case: str) -> bool:
         """Read the case's result into the store; return True if it exists.
 
-        Raise ForeignObjectError if another object has the name.
+        Raise ForeignObjectError if an object has the result's name, but is of another run or cannot be read.
         """
         metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)

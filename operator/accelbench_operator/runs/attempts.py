@@ -287,12 +287,15 @@ def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetim
 def find_ending_pod(
     attempt: Attempt, plan: Plan, observed: Observed, now: datetime
 ) -> tuple[ObservedPod, datetime] | None:
-    """Return a pod of this or an earlier attempt that has not ended, and the time when that pod counts as lost."""
+    """Return a pod of this or an earlier attempt that has not ended, and the time when that pod counts as lost.
+
+    None if all these pods have ended or are lost already.
+    """
     for pod in itertools.chain.from_iterable(observed.pods.values()):
         if pod.is_over or not _is_of_attempt(pod, attempt, plan, observed):
             continue
         latest_end = _latest_end(pod, plan)
-        # Nothing waits for a lost pod.
+        # The next attempt does not wait for a lost pod.
         if now < latest_end:
             return pod, latest_end
     return None

@@ -65,6 +65,7 @@ def _fill_value(key: str, value: Any, default: Any) -> Any:
     if key == "containers":
         return [add_defaults(container, _find_named(default, container["name"])) for container in value]
     if key == "resources":
+        # The limits of `value` equal its requests.
         return _guaranteed({**_quantities(default), **value["limits"]}) | _device_claims(value, default)
     if isinstance(value, dict):
         return add_defaults(value, default)

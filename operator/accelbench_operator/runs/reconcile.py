@@ -81,7 +81,7 @@ class Reconciler:
         clock: Callable[[], datetime],
         # Called after each action, because the actions of a large run can take minutes.
         on_action: Callable[[Key], None] = lambda _: None,
-        # Called once the written status has the failure.
+        # Called for each failed attempt, after the status with the failure was written.
         on_failed_attempt: Callable[[Attempt], None] = lambda _: None,
         # Called with the seconds until the next step, if an action raises.
         requeue: Callable[[Key, float], None] = lambda _key, _seconds: None,

@@ -195,12 +195,12 @@ def _selector_changes(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Ite
 def _contains(theirs: Any, ours: Any) -> bool:
     """Return True if `theirs` has every field of `ours` with its value; theirs may have more fields.
 
-    Lists must have as many items, each of which may have more fields. The API server adds defaults to our manifest, and
-    drops empty values.
+    A list must have as many items as ours, in the same order; each item may have more fields. The API server adds
+    defaults to our manifest, and drops empty values.
     """
     is_empty_container = isinstance(ours, Mapping | list | tuple) and not ours
     if ours is None or is_empty_container:
-        return True
+        return True  # ours has no field that theirs could lack
     if not ours:
         return not theirs  # an empty text, False or 0, which the API server may have dropped
     if isinstance(ours, Mapping):
