@@ -211,11 +211,14 @@ def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlo
     """
     if block.outputs is None:  # a call takes too long to be repeated
         return dict(block.counts)
+
+    def untimed_outputs() -> NamedArrays:
+        """Make as many untimed calls as the block has, and return their outputs."""
+        return _export_arrays(adapter, program.export, work, _run_untimed(work, block.calls))
+
     # The untimed calls are made twice, because the outputs of two equal runs may differ too, for example if threads add
     # numbers in another order.
-    first_outputs, second_outputs = (
-        _export_arrays(adapter, program.export, work, _run_untimed(work, block.calls)) for _ in range(2)
-    )
+    first_outputs, second_outputs = untimed_outputs(), untimed_outputs()
     replay = Replay(
         calls=block.calls,
         timed=relative_distance(block.outputs, first_outputs),

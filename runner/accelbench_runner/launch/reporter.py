@@ -113,7 +113,8 @@ class Reporter:
     def phase(self, phase: Phase) -> Iterator[dict[str, float]]:
         """Time the body of the `with` block as a phase of the launch, and report the seconds.
 
-        The body may add the seconds of parts of the phase, such as `trace`, to the dictionary.
+        The body may add the seconds of parts of the phase, such as `trace`, to the dictionary. If the body raises, no
+        seconds are reported.
         """
         self.send(PhaseStarted(phase=phase))
         parts: dict[str, float] = {}

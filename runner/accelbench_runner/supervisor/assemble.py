@@ -361,12 +361,12 @@ def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observa
     """Return the observations of each variant, merged over its launches, in the case's order of variants."""
     observations = []
     for variant in case.variants:
-        facts = [
-            launch.facts.observations
-            for launch in launches
-            if launch.variant == variant.name and launch.failure is None and launch.observes
-        ]
-        observations_by_launch = [values for values in map(value_or_none, facts) if values is not None]
+        observations_by_launch = []
+        for launch in launches:
+            if launch.variant == variant.name and launch.failure is None and launch.observes:
+                values = value_or_none(launch.facts.observations)
+                if values is not None:
+                    observations_by_launch.append(values)
         if observations_by_launch:
             merged = tuple(_merge_observations(observations_by_launch))
             observations.append(Observations(variant=variant.name, launches=len(observations_by_launch), found=merged))
@@ -423,7 +423,7 @@ def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: Com
         variant=launch.variant,
         target=target.name,
         devices=target.devices,
-        fits=bool(outcome.fits),
+        fits=bool(outcome.fits),  # launches report 1 or 0
         peak_bytes=size.peak_bytes if size else None,
         device_memory_bytes=outcome.device_memory_bytes,
         refused=outcome.refused,

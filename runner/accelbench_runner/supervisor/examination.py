@@ -128,7 +128,7 @@ def describe_start_error(interpreter: str, error: OSError) -> str:
         errno.EACCES: _describe_denial,
         errno.ENOEXEC: _describe_format,
     }
-    describe = descriptions.get(error.errno or 0)
+    describe = descriptions.get(error.errno or 0)  # no error has the number 0: `or` is for mypy
     if describe is None:
         return f"{interpreter} cannot be started: {error.strerror}"
     return f"{interpreter} {describe(Path(interpreter))}"

@@ -60,7 +60,7 @@ class Explainer:
                 continue
             try:
                 record = self._launch(variant.name, number, earlier)
-            except (OSError, UnkillableError) as error:
+            except (OSError, UnkillableError) as error:  # the launches of other variants would fail too
                 self._note(variant.name, str(error))
                 return
             self.records.append(record)
