@@ -97,6 +97,7 @@ def main(
             examined = examiner.examine_all()
             case = examined.case
             unseen_seed = secrets.randbits(63)
+            trace_directory = os.environ.get(TRACE_DIRECTORY)
             launcher = Launcher(
                 case=case,
                 command=launch_command,
@@ -128,7 +129,7 @@ def main(
                 host=host,
                 compares=compares,
                 unusable=examined.failures,
-                traces=Path(traces) if (traces := os.environ.get(TRACE_DIRECTORY)) else None,
+                traces=Path(trace_directory) if trace_directory else None,
             )
             with _end_after(case.measurement.runner_limit_seconds):
                 if supervisor.compares:

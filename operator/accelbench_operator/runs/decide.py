@@ -335,7 +335,10 @@ def _without_job(attempt: Attempt, reason: AttemptReason, message: str) -> Attem
 
 
 def _next_attempt(previous: Attempt, plan: Plan, now: datetime) -> Attempt:
-    """Return the attempt that follows `previous` at the same case, before its Job is created."""
+    """Return the attempt that follows `previous` at the same case, before its Job is created.
+
+    It keeps the reason and message of `previous`, which explain this retry until it ends itself.
+    """
     number = previous.number + 1
     metadata = plan.metadata
     fields = {

@@ -59,7 +59,7 @@ class EventMessages:
         uids = self._find_uids(namespace)
         events: dict[str, EventSummary] = {}
         count = 0
-        # The messages only explain a wait to people, so an error of the API server is no reason to stop.
+        # The messages only explain a wait to people: after an error of the API server, those read so far are enough.
         with suppress(ApiError):
             async for event in self._cluster.list_events(namespace):
                 uid = event["involvedObject"].get("uid", "")

@@ -95,7 +95,7 @@ class RunHistory:
             groups[self._runs[key].group].append(key)
         surplus: list[Key] = []
         for keys in groups.values():
-            surplus += keys[: -self._limit]  # all but the newest
+            surplus += keys[: -self._limit]  # all but the newest, as many as the limit allows
         return tuple(sorted(surplus, key=self._age))
 
     def _age(self, key: Key) -> tuple[str, str]:

@@ -356,7 +356,7 @@ class Reconciler:
         """
         observed = self._objects.observed(key)
         refusals: dict[str, str] = {}
-        # The garbage collector would delete them only once the finalizers of the run are removed.
+        # The garbage collector would delete the Jobs only once the finalizers of the run are removed.
         for job in observed.jobs.values():
             try:
                 await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)

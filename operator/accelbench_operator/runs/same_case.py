@@ -111,7 +111,7 @@ def _fields(case: Case) -> dict[str, Any]:
 
 
 def _flatten(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the path and the value of each leaf; an empty object or list has none."""
+    """Yield the path and the value of each leaf; None, an empty object and an empty list have none."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _flatten(item, f"{path}.{key}" if path else str(key))
@@ -128,6 +128,7 @@ def _program_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
         our_value, their_value = ours.get(field), theirs.get(field)
         if field == "image" and _is_same_image(str(our_value), str(their_value)):
             continue
+        # `_contains` accepts any value where ours has none.
         was_added_or_removed = bool(their_value) != bool(our_value)
         if was_added_or_removed or not _contains(their_value, our_value):
             yield f"{field} of container {CONTAINER} is {_show(their_value)} instead of {_show(our_value)}"

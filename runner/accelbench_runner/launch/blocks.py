@@ -208,7 +208,7 @@ def measure_as_planned(
 def _measure_until_short(
     work: Work, block_plan: BlockPlan, minimum_seconds: float, clock: Clock, inspect: Callable[[Any], None]
 ) -> Iterator[float]:
-    """Yield the seconds of each planned block, up to and with the first one that takes less than `minimum_seconds`."""
+    """Yield the seconds of each planned block, up to and including the first shorter than `minimum_seconds`."""
     for seconds in measure(work, block_plan, clock, inspect):
         yield seconds
         if seconds < minimum_seconds:

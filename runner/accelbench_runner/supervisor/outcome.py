@@ -123,7 +123,7 @@ def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
         name = (directory / PROBE_FILE).read_text()
     except OSError:
         return None
-    return next((probe for probe in PROBES if probe == name), None)
+    return next((probe for probe in PROBES if probe == name), None)  # after a probe, the file is empty
 
 
 def _outcome_ended_by_probe(
