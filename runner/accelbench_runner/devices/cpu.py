@@ -40,8 +40,9 @@ def restart_peak() -> None:
 def peak_bytes() -> int:
     """Return the peak of this process's resident bytes since `restart_peak`, without mapped files.
 
-    The result is too small if the process has mapped files since the peak: those mapped now are subtracted.
+    The files that are mapped now are subtracted, so the result is too small if some were mapped after the peak.
     """
+    # If the kernel does not report VmHWM, take the peak since the process started, which cannot be reset.
     maximum_rss_kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak = _status_bytes("VmHWM", default=1024 * maximum_rss_kibibytes)
     return peak - _status_bytes("RssFile", default=0)
@@ -144,7 +145,7 @@ def _waited_seconds() -> float | None:
             nanoseconds += int((thread / "schedstat").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):
             if not Path("/proc/self/schedstat").exists():
-                return None
+                return None  # the kernel counts no waiting
             # Otherwise this thread has just ended: leave its time out.
         except (OSError, IndexError, ValueError):
             return None
@@ -157,7 +158,10 @@ def other_processes() -> processes.Reading:
 
 
 def other_threads_seconds() -> float:
-    """Return the CPU seconds of this process's threads except the current one, and of all running descendants."""
+    """Return the CPU seconds of this process's threads except the current one, and of its child processes.
+
+    These are all descendants that have not been waited for.
+    """
     return time.process_time() - time.thread_time() + _descendants_seconds()
 
 
@@ -177,7 +181,7 @@ def _descendants_seconds() -> float:
 
 
 def _times_of_allowed_processors() -> list[Any]:
-    """Return psutil's CPU times of each CPU that this process may run on."""
+    """Return psutil's CPU times of each CPU that this process may run on, without CPUs that psutil does not list."""
     times = dict(enumerate(psutil.cpu_times(percpu=True)))
     return [times[index] for index in os.sched_getaffinity(0) if index in times]
 
@@ -208,10 +212,10 @@ def _read_throttling() -> tuple[int, float]:
         lines = (group.directory / "cpu.stat").read_text().splitlines() if group else []
     except OSError:
         lines = []
-    counts = {}
+    statistics = {}
     for line in lines:
         name, value = line.split()
-        counts[name] = int(value)
+        statistics[name] = int(value)
     # Version 1 of control groups reports `throttled_time` in nanoseconds, version 2 `throttled_usec` in microseconds.
-    seconds = counts.get("throttled_time", 0) / 1e9 + counts.get("throttled_usec", 0) / 1e6
-    return counts.get("nr_throttled", 0), seconds
+    seconds = statistics.get("throttled_time", 0) / 1e9 + statistics.get("throttled_usec", 0) / 1e6
+    return statistics.get("nr_throttled", 0), seconds

@@ -44,7 +44,7 @@ class DeviceMonitor:
         return ""
 
     def prepare(self) -> None:
-        """Read which processes use the device, before this one does."""
+        """Read which processes use the device, before this one does; do nothing by default."""
 
     def identify(self, name: str | None) -> Mapping[str, str]:  # noqa: ARG002 - an override may read it
         """Find the device that the framework uses, and return the device's settings, for the fingerprint.
@@ -110,7 +110,8 @@ class Watch:
     def end(self) -> dict[str, object]:
         """Return facts about the machine and the device during the phase since `begin`, by field of `Facts`.
 
-        Each fact is a value, or a function that returns the value.
+        Each fact is a value, or a function that computes the value: if one function raises, the other facts are still
+        sent (`Reporter.send_facts`).
         """
         seconds = self._clock.seconds() - self._began
         # The counters that are read quickest come first, close to the phase's end.

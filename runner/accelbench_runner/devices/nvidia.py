@@ -44,6 +44,7 @@ class Counters:
     """Hold the device's cumulative counters."""
 
     held_back_nanoseconds: Mapping[str, int]
+    """Time for which each cause, a key of `POLICIES`, held the clocks low."""
     energy_millijoules: int | None
 
 
@@ -57,7 +58,7 @@ def query(call: Callable[..., T], *arguments: Any) -> T | None:
 
 
 def query_first(calls: Sequence[Callable[..., T]], *arguments: Any) -> T | None:
-    """Return the result of the first of these NVML calls that has one; None if no call has a result.
+    """Return the first result that is not None of these NVML calls; None if there is none.
 
     The calls are one function of NVML in several versions, which have different names.
     """
@@ -120,7 +121,7 @@ class Gpu:
         nvlinks = _count_nvlinks(device)
         settings = {
             "name": query(pynvml.nvmlDeviceGetName, device),
-            "uuid": query(pynvml.nvmlDeviceGetUUID, self.handle),
+            "uuid": query(pynvml.nvmlDeviceGetUUID, self.handle),  # of the MIG slice, if the GPU is one
             "driver": query(pynvml.nvmlSystemGetDriverVersion),
             "powerLimitWatts": None if limit_milliwatts is None else f"{limit_milliwatts / 1000:g}",
             "ecc": None if ecc_mode is None else _on_or_off(ecc_mode),

@@ -29,6 +29,7 @@ def read() -> Reading:
     for process in psutil.process_iter(ATTRIBUTES):
         info = process.info
         if info["pid"] != os.getpid() and info["cpu_times"] is not None:
+            # psutil gives None for what this process may not read.
             name = (info["name"] or "unknown")[:MAXIMUM_NAME_CHARACTERS]
             seconds = info["cpu_times"].user + info["cpu_times"].system
             reading[info["pid"], info["create_time"] or 0.0] = ProcessUsage(name, info["pid"], seconds)
@@ -36,7 +37,10 @@ def read() -> Reading:
 
 
 def busiest(before: Reading, after: Reading) -> list[ProcessUsage]:
-    """Return up to `MAXIMUM_PROCESSES` processes that used most CPU time between two readings, busiest first."""
+    """Return up to `MAXIMUM_PROCESSES` processes that used most CPU time between two readings, busiest first.
+
+    Processes that used none, or have ended before the second reading, are left out.
+    """
     active = []
     for key, usage in after.items():
         seconds_before = before[key].seconds if key in before else 0.0

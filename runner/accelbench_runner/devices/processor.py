@@ -1,4 +1,4 @@
-"""Monitor the CPUs as the measured device: their caches, and their energy by RAPL."""
+"""Monitor the CPUs as the measured device: their caches, and their energy by RAPL, the energy counters of the CPU."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,7 +53,10 @@ class ProcessorMonitor(DeviceMonitor):
         return last_level_bytes()
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:  # noqa: ARG002
-        """Return a function that evicts the last-level cache; None if the cache's size is unknown or too large."""
+        """Return a function that evicts the last-level cache; None if the cache's size is unknown or too large.
+
+        The function writes by NumPy, so the framework's `overwrite` is not needed.
+        """
         return cache_evictor(last_level_bytes())
 
     def begin(self) -> None:
