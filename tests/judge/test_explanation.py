@@ -84,5 +84,11 @@ def test_a_wrong_shape_is_explained(case: Any, tmp_path: Path) -> None:
     assert "reshape or squeeze it to (8,)" in found.diagnosis
 
 
+def test_two_outputs_of_the_same_wrong_shape_are_explained(case: Any, tmp_path: Path) -> None:
+    right = reference_for(case, 2, tmp_path).values
+    found = reading_of(case, tmp_path, {"least": right["least"][:-1], "most": right["most"][:-1]})
+    assert "agree, and the reference has 1 more along it" in found.diagnosis
+
+
 def test_right_outputs_need_no_explanation(case: Any, tmp_path: Path) -> None:
     assert reading_of(case, tmp_path, {}, {"product": "int32"}).diagnosis == ""

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from itertools import combinations
 
-import numpy as np
-
 from accelbench import catalogue, figures
 from accelbench.api.case import Case
 from accelbench.catalogue.inputs import generate
@@ -28,18 +26,19 @@ def explain(request: JudgeRequest, outputs: NamedArrays, reference: Reference, w
 
     `worst_array` names the output to explain; if it is empty, the first output of a wrong shape is explained.
     """
-    right = reference.values
-    if outputs.keys() != right.keys():
+    right_outputs = reference.values
+    if outputs.keys() != right_outputs.keys():
         return RETURN_THE_SAME
     exchanged = _find_exchanged(outputs, reference)
     if exchanged:
         return exchanged
-    name = worst_array or next((name for name in right if outputs[name].shape != right[name].shape), "")
-    if name not in right:
+    names_of_wrong_shape = (name for name, right in right_outputs.items() if outputs[name].shape != right.shape)
+    name = worst_array or next(names_of_wrong_shape, "")
+    if not name:
         return ""
-    other_outputs = {other: array for other, array in right.items() if other != name}
-    inputs = {**_inputs(request.case), **other_outputs}
-    difference = _difference(name, outputs[name], reference, inputs)
+    # An output is often computed from the program's inputs, or from another output.
+    other_outputs = {other: right for other, right in right_outputs.items() if other != name}
+    difference = _difference(name, outputs[name], reference, {**_inputs(request.case), **other_outputs})
     sentence, types = diagnose(difference), _describe_types(name, request.launches)
     if types and overflowed_bits(difference):  # then the narrow type is the cause
         return f"{types}, and {sentence}"
@@ -67,15 +66,20 @@ def _inputs(case: Case) -> dict[str, Array]:
 
 def _find_exchanged(outputs: NamedArrays, reference: Reference) -> str:
     """Return a sentence that names two outputs if each has the other's right numbers; empty if there are none."""
+
+    def is_wrong(name: str, array: Array) -> bool:
+        """Return True if a number of `array` is wrong for the output `name`."""
+        return bool(_difference(name, array, reference, {}).wrong.any())
+
     for first, second in combinations(reference.values, 2):
-        # Outputs of different shapes are explained by their shapes, and empty outputs agree with anything.
-        if outputs[first].shape != outputs[second].shape or not np.size(outputs[first]):
+        arrays = (outputs[first], outputs[second], reference.values[first], reference.values[second])
+        have_one_shape = len({array.shape for array in arrays}) == 1
+        # A shape other than the reference's has explanations of its own, and empty outputs agree with anything.
+        if not have_one_shape or not outputs[first].size:
             continue
-        is_wrong = any(_difference(name, outputs[name], reference, {}).wrong.any() for name in (first, second))
-        exchanged = {first: outputs[second], second: outputs[first]}
-        if is_wrong and all(
-            _difference(name, array, reference, {}).is_corrected_by(array) for name, array in exchanged.items()
-        ):
+        if not is_wrong(first, outputs[first]) and not is_wrong(second, outputs[second]):
+            continue
+        if not is_wrong(first, outputs[second]) and not is_wrong(second, outputs[first]):
             return f"{first} and {second} are exchanged"
     return ""
 
