@@ -1,8 +1,9 @@
-"""Compute NumPy programs in the arithmetic of a precision policy.
+"""Compute NumPy programs in the arithmetic of a precision policy, such as bfloat16 or tf32.
 
-A reference is a NumPy program. Given arrays of `Noisy`, it computes in float64, and every operation changes its result
-at random by up to one ulp (unit in the last place) of the policy's type, or rounds it to a type that NumPy lacks. The
-spread of several such runs shows what the roundings inside a program do to its outputs.
+The policy's type is the one in which variants keep their arrays; for tf32, that is float32. A reference is a NumPy
+program. Given arrays of `Noisy`, it computes in float64, and every operation changes its result at random by up to one
+ulp (unit in the last place) of the policy's type, or rounds it to a type that NumPy lacks. The spread of several such
+runs shows what the roundings inside a program do to its outputs.
 
 Parker, "Monte Carlo Arithmetic" (1997); Higham, "Accuracy and Stability of Numerical Algorithms" (2002), chapters 1
 to 3, for how roundings add up.
@@ -153,7 +154,8 @@ class Noisy(np.ndarray[Any, Any]):
             return noisy.rounded(result, exact=is_exact)
         for array in out:
             if isinstance(array, Noisy):
-                _as_ordinary(array)[...] = noisy.rounded(_as_ordinary(array).copy(), exact=is_exact)
+                computed = _as_ordinary(array)  # a view: writing to it changes `array`
+                computed[...] = noisy.rounded(computed.copy(), exact=is_exact)
         return out[0] if len(out) == 1 else out
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
@@ -211,6 +213,7 @@ class Noisy(np.ndarray[Any, Any]):
         A salt of 0 stands for no noise.
         """
         if self.salt and not exact:
+            # A number that the policy's type can hold was probably not rounded, so it gets no noise.
             with_noise = add_noise(array, self.salt, self.ulps * EPSILON[self.precision])
             array = np.where(_needs_rounding(array, self.precision), with_noise, array)
         return round_array(array, self.precision) if self.precision in NARROW else array
@@ -234,7 +237,10 @@ def _as_ordinary(value: Any) -> Any:
 
 
 def _needs_rounding(array: Array, precision: Precision) -> Array:
-    """Return True for each number that the policy's type cannot hold; in float64, for each that is not an integer."""
+    """Return True for each number that the policy's type cannot hold; in float64, for each that is not an integer.
+
+    The numbers are float64, which holds all of them, so integers stand for results that needed no rounding.
+    """
     rounded = np.rint(array) if precision == "float64" else round_array(array, precision)
     return np.asarray(rounded != array)
 

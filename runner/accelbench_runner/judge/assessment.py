@@ -2,6 +2,10 @@
 
 `python -m accelbench_runner.judge` reads a `JudgeRequest` from standard input and writes an `Assessment` to a file
 after every round. It imports numpy and scipy.special, which the supervisor does without.
+
+Parity is the comparison of a launch's outputs with the reference. A round is quarantined, and does not count, if other
+load disturbed it. A disturbed round counts if the case accepts noise; and as long as all rounds are disturbed, their
+launches are checked, but none of their times is compared.
 """
 
 import math
@@ -71,9 +75,9 @@ def judge(request: JudgeRequest) -> Assessment:
 
 def _read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
     """Return the comparison of each launch's outputs with the reference, by `ROUND/VARIANT`."""
-    if request.reference_delay:  # no variant is to blame: the machine may be slow or busy
+    if request.reference_delay:  # says why there is no reference yet; no variant is to blame for a slow machine
         return dict.fromkeys(request.outputs, _uncompared(request.reference_delay))
-    if request.reference_problem:
+    if request.reference_problem:  # says why the reference cannot be computed
         error = InvalidWorkloadError(request.reference_problem)
         # Units of work are 0, because no outputs were compared.
         reading = without_reference(request.case, request.launches, units=0, error=error)
@@ -92,6 +96,7 @@ def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[st
     `parity` has the comparisons of the newest round's outputs with the reference, by `ROUND/VARIANT`.
     """
     successful = tuple(launch for launch in launches if launch.failure is None)
+    # The record of a variant that could not be launched at all belongs to no round.
     rounds = len({launch.round for launch in launches} - {BEFORE_ROUNDS})
     return Assessment(
         parity=parity,
@@ -105,7 +110,8 @@ def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[st
 def spread_by_variant(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
     """Return the spread of each variant's times: outliers, and confidence intervals at level 1 - `alpha`.
 
-    The intervals are those of the variant's time and, if calls are timed one by one, of their 99th percentile.
+    The intervals are those of the variant's time and, if calls are timed one by one, of their 99th percentile. Launches
+    without a time are left out.
     """
     blocks_by_variant: dict[str, list[list[float]]] = {}
     times_by_variant: dict[str, list[float]] = {}
@@ -196,9 +202,13 @@ class JudgedCase:
 
     @cached_property
     def rounds(self) -> tuple[int, ...]:
-        """Return the numbers of the complete rounds that no other load disturbed."""
-        undisturbed_rounds = {launch.round for launch in self.launches} - self.split.reasons.keys()
-        return tuple(round_number for round_number in sorted(undisturbed_rounds) if self._is_complete(round_number))
+        """Return the numbers of the complete rounds that count, in order.
+
+        If the case does not accept noise, these are the rounds that no other load disturbed.
+        """
+        # `split.reasons` has the disturbed rounds, but none if the case accepts noise.
+        counted_rounds = {launch.round for launch in self.launches} - self.split.reasons.keys()
+        return tuple(round_number for round_number in sorted(counted_rounds) if self._is_complete(round_number))
 
     def _is_complete(self, round_number: int) -> bool:
         """Return True if each variant was launched in the round, or failed earlier."""
@@ -208,21 +218,21 @@ class JudgedCase:
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """Return each variant's seconds per unit in each undisturbed round.
+        """Return each variant's seconds per unit in each round that counts, complete or not.
 
         The seconds are those of the quantity that decides the verdict.
         """
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
-        """Return each variant's seconds per unit in each undisturbed round.
+        """Return each variant's seconds per unit in each round that counts, complete or not.
 
         `quantity` is the statistic over a launch's blocks; None for the one that decides the verdict.
         """
         seconds: dict[str, dict[int, float]] = {variant.name: {} for variant in self.case.variants}
         for launch in self.launches:
-            is_disturbed = launch.round in self.split.reasons
-            if launch.failure is not None or is_disturbed or launch.variant not in seconds:
+            counts = launch.round not in self.split.reasons
+            if launch.failure is not None or not counts or launch.variant not in seconds:
                 continue
             value = launch.seconds(quantity)
             if value is not None:
@@ -286,12 +296,12 @@ class JudgedCase:
         if self.split.all_disturbed:  # no round counts yet, so none counts towards the maximum either
             return None
         rounds = len(self.rounds)
-        is_narrow_enough = [
+        are_narrow_enough = [
             interval is not None
             and self.rule.should_stop(rounds=rounds, relative_half_width=interval.relative_half_width)
             for interval in self._deciding_intervals(valid)
         ]
-        if all(is_narrow_enough):
+        if all(are_narrow_enough):
             return StopReason.TARGET_MET
         return StopReason.MAXIMUM_ROUNDS_REACHED if rounds >= self.rule.rounds_max else None
 
@@ -308,7 +318,7 @@ class JudgedCase:
         return [self._time_interval(name) for name in valid]
 
     def _is_rejected(self, variant: str) -> bool:
-        """Return True if a check prevents a verdict on the variant; checks of the machine's load do not count."""
+        """Return True if a check prevents a verdict on the variant, and does not fail because of the machine's load."""
         excused_checks = self._measured_variants().excused_checks
         return any(name not in excused_checks for name in checks_against_verdict(self.certificate, variant))
 
@@ -318,7 +328,7 @@ class JudgedCase:
         return student_interval(logarithms, self.rule.nominal_alpha)
 
     def _counted_launches(self, variant: str) -> Mapping[int, LaunchRecord]:
-        """Return the variant's launches in complete, undisturbed rounds, by round."""
+        """Return the variant's launches in the complete rounds that count (`rounds`), by round."""
         return {
             launch.round: launch
             for launch in self.split.counted

@@ -41,7 +41,7 @@ class CanonicalForm:
 
     @property
     def function(self) -> str:
-        """Return where `canonical` is defined, as `my_filter.py, line 12: Filter.canonical()`."""
+        """Return where `canonical` is defined, and its name, as `my_filter.py, line 12: Filter.canonical()`."""
         return location(self.workload.canonical)
 
     @cached_property
@@ -71,7 +71,7 @@ def _read_only(array: Array) -> Array:
 
 
 def _in_float64(array: Array) -> Array:
-    """Return a copy in which floats are float64 and complex numbers complex128."""
+    """Return a copy in which floats are float64 and complex numbers complex128; other types stay as they are."""
     wide_type = {"f": np.float64, "c": np.complex128}.get(array.dtype.kind, array.dtype)
     return np.array(array, dtype=wide_type)
 

@@ -71,7 +71,7 @@ class ArrayComparison:
         """Return a sort key; the comparison with the largest key is the worst.
 
         NaN or infinity is worse than any ratio. At equal ratios, an output that was compared is worse than one that
-        could not be compared.
+        could not be compared. So the worst is one that could not be compared only if no output could.
         """
         return (not self.finite, self.ratio, self.compared)
 
@@ -89,17 +89,17 @@ def compare_array(name: str, output: Array, expected: Expected, after: str, *, n
     value = expected.value
     if not value.size:
         return ArrayComparison(0.0, f"{name} is empty")
-    finite = np.isfinite(output)
-    unexpected = (finite != np.isfinite(value)) if non_finite else _find_unexpected(output, value)
+    is_finite = np.isfinite(output)
+    unexpected = (is_finite != np.isfinite(value)) if non_finite else _find_unexpected(output, value)
     if unexpected.any():
         where = f"{name}{format_index(unexpected.argmax(), value)}"
         problem = _describe_non_finite(output, expected, unexpected, declared=non_finite)
         return ArrayComparison(MISMATCH, f"{where}: {problem}", finite=False)
-    if not finite.any():
+    if not is_finite.any():
         detail = f"{name}: nothing finite to compare; NaN and infinity stand where the reference has them"
         return ArrayComparison(0.0, detail, compared=False)
     with np.errstate(all="ignore"):
-        error = np.where(finite, np.abs(output.astype(np.float64) - value.astype(np.float64)), 0.0).ravel()
+        error = np.where(is_finite, np.abs(output.astype(np.float64) - value.astype(np.float64)), 0.0).ravel()
     if is_float(value):
         # `_compare_floats` ends its sentence with `after`, so a remark on infinity is added there.
         infinite = int(np.isinf(output).sum())
@@ -114,10 +114,11 @@ def _find_unexpected(output: Array, value: Array) -> Array:
     Infinity where the reference has the same needs no declaration, as in masked log-probabilities. NaN does, and so
     does an output without any finite number: even a program that computes nothing may agree with the reference there.
     """
-    finite = np.isfinite(output)
-    if not finite.any():
-        return ~finite
-    return np.asarray(~finite & ~(np.isinf(output) & (output == value)))
+    is_finite = np.isfinite(output)
+    if not is_finite.any():
+        return ~is_finite
+    is_same_infinity = np.isinf(output) & (output == value)
+    return np.asarray(~is_finite & ~is_same_infinity)
 
 
 def _describe_non_finite(output: Array, expected: Expected, unexpected: Array, *, declared: bool) -> str:
@@ -131,8 +132,9 @@ def _describe_non_finite(output: Array, expected: Expected, unexpected: Array, *
     if not declared and is_as_in_reference[unexpected].all():
         numbers = "NaN" if np.isnan(output[unexpected]).all() else "NaN or infinity"
         return f"{numbers} {count}, as in the reference; if it belongs there, declare it"
+    where = "elsewhere than the reference " if declared else ""
     hint = FLOAT16_HINT if expected.precision == "float16" else ""
-    return f"NaN or infinity {'elsewhere than the reference ' if declared else ''}{count}{hint}"
+    return f"NaN or infinity {where}{count}{hint}"
 
 
 def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> ArrayComparison:
@@ -216,7 +218,7 @@ def _compare_medians(name: str, error: Array, expected: Expected, after: str) ->
     rounding_error = np.maximum(expected.rounding_error.ravel(), SMALLEST[expected.precision])
     size = np.abs(expected.value.astype(np.float64)).ravel()
     worst_ratio, off = 0.0, np.zeros(error.shape, bool)
-    largest_class_off: Array = np.zeros(0, int)
+    largest_class_off: Array = np.zeros(0, int)  # positions of the elements of the largest class that is off
     for positions in class_positions(size_classes(expected.value)):
         if len(positions) < CLASS_ELEMENTS:
             continue
@@ -241,8 +243,8 @@ def _compare_medians(name: str, error: Array, expected: Expected, after: str) ->
 def _compare_integers(name: str, output: Array, error: Array, expected: Expected, after: str) -> ArrayComparison:
     """Compare integers or booleans: all but a few must equal the reference.
 
-    The exceptions are choices, such as an argmax, that rounding can reverse. There may be about as many as runs of the
-    reference on slightly changed inputs make.
+    The exceptions are choices, such as an argmax, that rounding can reverse. There may be about as many of them as runs
+    of the reference on slightly changed inputs make. If such runs change many integers, nothing is compared.
 
     `error` has the absolute error of each element of the flattened output; `after` says after how much work.
     """
@@ -263,8 +265,8 @@ def _compare_integers(name: str, output: Array, error: Array, expected: Expected
     new_count = int((off & ~is_known_choice).sum())
     # Among many integers, of which a run changed any, one more than the expected choices is allowed.
     maximum_new = choices.maximum_new + int(choices.most_changed > 0 and size >= MANY_ELEMENTS)
-    maximum = max(MAXIMUM_CHOOSING_SHARE * size, UNSEEN_CHOICES_FACTOR * choices.most_changed)
-    are_few = new_count <= maximum_new and count <= maximum
+    maximum_count = max(MAXIMUM_CHOOSING_SHARE * size, UNSEEN_CHOICES_FACTOR * choices.most_changed)
+    are_few = new_count <= maximum_new and count <= maximum_count
     are_choices = maximum_new > 0 and float(error.max()) <= choices.farthest
     if are_few and are_choices:
         where = f"in {_elements(count)} of {size:,} of {name}"
@@ -276,7 +278,7 @@ def _compare_integers(name: str, output: Array, error: Array, expected: Expected
     # If the only problem is that choices are too many, the ratio is finite: the comparison on unseen inputs may allow
     # that many. In float64 almost no choice depends on rounding, so any difference is a mismatch.
     are_only_too_many = are_choices and expected.precision != "float64"
-    ratio = max(new_count / maximum_new, count / maximum) if are_only_too_many else MISMATCH
+    ratio = max(new_count / maximum_new, count / maximum_count) if are_only_too_many else MISMATCH
     return ArrayComparison(ratio, detail, off=count)
 
 

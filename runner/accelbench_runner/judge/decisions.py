@@ -21,8 +21,13 @@ def reference_limit(run: Callable[[Arrays], NamedArrays], start: Arrays) -> str 
     function such as `np.asarray`, which returns ordinary arrays.
     """
     decisions: list[str] = []
+
+    def watch_floats(array: Array) -> Array:
+        """Return an array of floats or complex numbers as a watched one; integers, such as sizes, are exact."""
+        return _watch(array, decisions) if array.dtype.kind in "fc" else array
+
     try:
-        outputs = run(map_arrays(start, lambda array: _watch(array, decisions) if array.dtype.kind in "fc" else array))
+        outputs = run(map_arrays(start, watch_floats))
     except Exception:  # noqa: BLE001 - the reference is a workload author's code, for ordinary arrays
         return None
     if decisions:
@@ -46,7 +51,7 @@ class WatchedArray(np.ndarray[Any, Any]):
         if out:
             options["out"] = tuple(map(_as_ordinary, out))
         result = getattr(ufunc, method)(*map(_as_ordinary, inputs), **options)
-        if out:
+        if out:  # the result was written to these arrays
             return out[0] if len(out) == 1 else out
         return self._watched(result)
 

@@ -1,6 +1,7 @@
 """Explain in a sentence how wrong outputs differ from the right ones, and what to do about it.
 
-An explanation is shown by the numbers: it holds in every element, within the tolerance. It changes no outcome.
+An explanation is shown by the numbers: it holds in every element, within the tolerance. An explanation is added to the
+message of a failed comparison, and decides nothing.
 """
 
 from collections.abc import Callable
@@ -39,7 +40,10 @@ EXPLANATIONS: tuple[Callable[[Difference], str], ...] = (
 
 
 def diagnose(difference: Difference) -> str:
-    """Return the first explanation of the difference that holds for all numbers; empty if there is none."""
+    """Return the first explanation of the difference that holds for all numbers; empty if there is none.
+
+    Empty, large and complex arrays are not explained, nor an output whose numbers are right.
+    """
     output, expected = difference.output, difference.expected
     if max(output.size, expected.size) > MAXIMUM_SIZE or min(output.size, expected.size) == 0:
         return ""

@@ -68,8 +68,9 @@ def _explain_slice(difference: Difference) -> str:
             right, tolerance = expected.take(positions, axis), tolerance.take(positions, axis)
         else:
             part = output.take(positions, axis)
-        # An empty slice would agree with anything.
-        if shorter and Difference(difference.name, part, right, tolerance, difference.epsilon).is_corrected_by(part):
+        difference_of_slice = Difference(difference.name, part, right, tolerance, difference.epsilon)
+        # An empty slice would agree with anything. Otherwise the slice is right if it needs no correction.
+        if shorter and difference_of_slice.is_corrected_by(part):
             longer_has = "the reference has" if expected_length > length else "it has"
             return (
                 f"the numbers at {start} to {start + shorter - 1} along axis {axis} agree, and {longer_has} "
@@ -79,7 +80,7 @@ def _explain_slice(difference: Difference) -> str:
 
 
 def _axis_orders(array: Array) -> Iterator[tuple[int, ...]]:
-    """Yield all other orders of an array's axes, for `np.transpose`; nothing if it has too many axes."""
+    """Yield all orders of an array's axes but its own, for `np.transpose`; nothing if it has too many axes."""
     if array.ndim <= MAXIMUM_AXES:
         identity = tuple(range(array.ndim))
         yield from (axes for axes in permutations(identity) if axes != identity)
@@ -227,7 +228,7 @@ def explain_ties(difference: Difference) -> str:
     return ""
 
 
-def _select(values: Array, indices: Array, axis: int) -> "Array | None":
+def _select(values: Array, indices: Array, axis: int) -> "Array | None":  # in quotes: `Array` is text at run time
     """Return the `values` that `indices` select along `axis`, as float64; None if they are no indices along it."""
     if indices.ndim == 0 and axis == 0:  # as argmax without an axis returns it
         values = values.ravel()

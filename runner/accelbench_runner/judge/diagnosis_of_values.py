@@ -48,7 +48,7 @@ def advise_canonical(ambiguity: str) -> str:
 
 
 def overflowed_bits(difference: Difference) -> int:
-    """Return the width in bits at which the output's integers overflowed; 0 if they did not."""
+    """Return the width in bits at which the output's integers overflowed; 0 if they did not, or for another shape."""
     if not difference.holds_integers or difference.output.shape != difference.expected.shape:
         return 0
     # An integer that overflows n bits is off by a multiple of 2**n. This holds even if the subtraction overflows too.
@@ -113,7 +113,7 @@ def explain_labels(difference: Difference) -> str:
     if not difference.holds_integers or difference.expected.dtype.kind == "b":
         return ""
     elements = np.stack([difference.output.ravel(), difference.expected.ravel()]).astype(np.int64)
-    # Keep each pair of an output's label and the right one once.
+    # The distinct pairs of an output's label and the right label of the same element.
     output_labels, right_labels = np.unique(elements, axis=1)
     count = output_labels.size
     is_one_to_one = count == np.unique(output_labels).size == np.unique(right_labels).size
@@ -181,7 +181,7 @@ def _cause_of_factor(factor: float, difference: Difference) -> str | None:
         is_value = math.isclose(factor, value, rel_tol=relative_tolerance)
         return is_value or math.isclose(factor, 1 / value, rel_tol=relative_tolerance)
 
-    # A sum of two numbers would explain a factor of 2, which has other causes too.
+    # Leave out sums of two numbers: they would explain a factor of 2, which has other causes too.
     for length in sorted(length for length in difference.possible_sum_lengths if length > 2):  # noqa: PLR2004
         if is_close(length):
             return f"a sum on one side, a mean over {length:,} on the other"

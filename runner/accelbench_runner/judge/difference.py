@@ -14,7 +14,7 @@ from accelbench.workload import Array
 
 SLACK_TOLERANCES = 2.0
 SLACK_ULPS = 8.0
-"""How exactly an explanation has to hold: in tolerances, and in units in the last place of the numbers."""
+"""Maximum error with which an explanation holds: so many tolerances plus so many units in the last place."""
 SAMPLE = 256
 """Number of elements that are compared before all others are."""
 
@@ -35,7 +35,10 @@ class Difference:
 
     @cached_property
     def allowed(self) -> Array:
-        """Return by how much each element of a corrected output may differ from the right one."""
+        """Return by how much each element of a corrected output may differ from the right one.
+
+        Both may be rounded. If they have the same shape, the larger of their two magnitudes decides for each element.
+        """
         magnitude = _magnitude(self.expected)
         if self.output.shape == self.expected.shape:
             magnitude = np.maximum(magnitude, _magnitude(self.output))
@@ -53,7 +56,10 @@ class Difference:
 
     @cached_property
     def possible_sum_lengths(self) -> AbstractSet[int]:
-        """Return the numbers of terms that a sum may have, if it runs over one to four axes of a known array."""
+        """Return the numbers of terms that a sum may have, if it runs over one to four axes of a known array.
+
+        Known arrays are `inputs` and `expected`.
+        """
         lengths: set[int] = set()
         for array in (*self.inputs.values(), self.expected):
             for axis_count in range(1, min(array.ndim, 4) + 1):

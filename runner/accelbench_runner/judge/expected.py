@@ -186,7 +186,8 @@ class DeviationStatistics:
     """Collect the deviations of one output over perturbed runs of the reference, without keeping the runs.
 
     Runs come in series; those of a series are perturbed in the same way. Numbers are kept in float32 if the policy's
-    type is not larger, because a network has gigabytes of weights.
+    type is not larger, because a network has gigabytes of weights. Of each run, `add` takes the output; after each
+    series, call `end_series`; after the last one, `expected`.
     """
 
     def __init__(self, value: Array, precision: Precision) -> None:
@@ -207,7 +208,7 @@ class DeviationStatistics:
         """Number of outliers so far, over all elements and series; see `_limit_outliers`."""
         self._farthest_outlier = 0.0
         """Largest deviation of an outlier."""
-        # For integers, an array for each run:
+        # For integers, an array for each run, with the flat indexes of the changed ones and their new values:
         self._positions: list[Array] = []
         self._values: list[Array] = []
 
@@ -221,7 +222,7 @@ class DeviationStatistics:
         For integers, the changed ones are kept; for floats, the squares of the deviations are added up.
         """
         self._runs += 1
-        if not is_float(self.value):
+        if not is_float(self.value):  # integers and booleans
             changed = np.flatnonzero(output.ravel() != self.value.ravel())
             self._positions.append(changed)
             self._values.append(output.ravel()[changed].astype(np.float64))
@@ -244,8 +245,8 @@ class DeviationStatistics:
     def end_series(self) -> None:
         """End the current series of runs, and increase rounding errors where the series shows larger ones.
 
-        A series shows the root mean square of an element's deviations, but at least the median of the root mean squares
-        of elements of like size.
+        The rounding error that a series shows is the root mean square of an element's deviations, but at least the
+        median of the root mean squares of elements of like size. Outliers are limited.
         """
         if not self._runs_in_series:  # no run of the series returned this output, or it holds integers
             return
@@ -301,7 +302,8 @@ class DeviationStatistics:
         root_of_runs = float(np.sqrt(self._runs_in_series))
         for part in _parts(self.value.size):
             common_deviations = self._deviations(output_of_grown_inputs, part, ulps)
-            random_deviations = np.maximum(self._root_of_squares[part] / root_of_runs, SMALLEST[self._precision])
+            root_mean_squares = self._root_of_squares[part] / root_of_runs
+            random_deviations = np.maximum(root_mean_squares, SMALLEST[self._precision])  # not 0: it divides below
             root_of_terms = np.clip(common_deviations / random_deviations, 1.0, np.sqrt(maximum_terms))
             # `end_series` divides by `root_of_runs`.
             growth = root_of_runs * SUM_ULPS[self._precision] * root_of_terms * self._ulp(part)

@@ -82,9 +82,12 @@ class _Trial:
 
     name: str
     output: Array
+    """The right output `name`, which is disturbed."""
     outputs: NamedArrays
+    """All right outputs."""
     form: CanonicalForm
     expected: Mapping[str, Expected]
+    """The canonical form of `outputs`, with tolerances."""
     rng: np.random.Generator
 
     def count_noticed(self, error: float, place: int | None = None) -> float:
@@ -107,10 +110,10 @@ class _Trial:
         ]
         if not all(comparison.finite for comparison in comparisons):
             return math.inf
-        # A comparison can fail by a median although no single number is beyond its tolerance.
+        # A comparison can fail by a median although no single number is beyond its tolerance: count one number then.
         has_failed = any(comparison.ratio > 1 for comparison in comparisons)
         count = sum(comparison.off for comparison in comparisons)
-        return max(count, float(has_failed))
+        return max(count, 1.0 if has_failed else 0.0)
 
 
 def _smallest_noticed_error(trial: _Trial, epsilon: float, minimum_count: float) -> float:

@@ -19,9 +19,9 @@ def read_outputs(directory: Path, file_name: str = "outputs.npz") -> NamedArrays
 
 
 def describe_layout(outputs: NamedArrays, shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """Describe how the outputs' names, shapes or types differ from the right ones; empty if they do not.
+    """Describe how the outputs' names or shapes differ from the right ones; empty if they do not.
 
-    `shapes` has the right shapes, by name.
+    An output that holds no numbers or booleans is described too. `shapes` has the right shapes, by name.
     """
     lacking = shapes.keys() - outputs.keys()
     unexpected = outputs.keys() - shapes.keys()

@@ -8,7 +8,7 @@ tails. A fifth moment shows whether each element follows its mean in the referen
 has the same distribution.
 
 A moment may differ by a multiple of its standard error, which is the larger of two: that of independent elements, and
-the standard deviation between the reference's draws. So the tolerance follows from the number of elements. Pure.
+the standard deviation between the reference's draws. So the tolerance follows from the number of elements.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,10 @@ def choose_elements(output: Array) -> Array:
 
 
 def estimate_distribution(draws: Sequence[Array], shape: tuple[int, ...]) -> Distribution:
-    """Return the distribution of an output of this shape; each of `draws` is what `choose_elements` returned for it."""
+    """Return the distribution of an output of this shape.
+
+    `draws` has, for each draw of the output, the elements that `choose_elements` returned.
+    """
     rows = np.array(draws)
     ordered = np.sort(rows, axis=None)
     ranks_by_draw = [_ranks(row, ordered) for row in rows]

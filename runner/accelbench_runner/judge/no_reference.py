@@ -39,13 +39,14 @@ NARROWER: Mapping[Precision, frozenset[str]] = {
     "float32": frozenset({"float16", "bfloat16"}),
     "tf32": frozenset({"float16", "bfloat16"}),
 }
-"""Types that are less exact than the requested precision."""
+"""Types that are less exact than the requested precision; there are none for a narrow precision."""
 
 
 def narrow_reference(case: Case, launches: Iterable[LaunchRecord], units: int) -> ParityReading | None:
     """Return a failed reading if the reference is the baseline's own program and returns a too narrow type; else None.
 
-    A type is too narrow if it is less exact than the requested precision.
+    A type is too narrow if it is less exact than the requested precision. Then right outputs of other variants would
+    differ from the reference.
     """
     if catalogue.find(case.workload).has_reference():
         return None

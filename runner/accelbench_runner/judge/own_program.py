@@ -29,10 +29,10 @@ class OwnProgram:
             options=catalogue.parse_options(self._variant_kind, variant.options),
             platform=PLATFORM,
             precision="float64",
-            rounded=case.arithmetic,
+            rounded=case.arithmetic,  # so that captured floats and random numbers are those of launches
             threads=len(os.sched_getaffinity(0)),
             differentiates=workload.measure(parameters).differentiates,
-            backend=frameworks.find(self._variant_kind.framework).backend(PLATFORM, {}),
+            backend=frameworks.find(self._variant_kind.framework).backend(PLATFORM, backends={}),
         )
         self._adapter = self._load_adapter()
 
@@ -56,7 +56,10 @@ class OwnProgram:
         return {}
 
     def _run(self, arrays: Arrays, units: int, precision: Precision) -> NamedArrays:
-        """Return the program's outputs in `precision`; run it again with autograd if it needs gradients."""
+        """Return the program's outputs in `precision`; run it again with autograd if it needs gradients.
+
+        Settings stay as the last run needed them, so autograd stays on for later runs.
+        """
         if precision != self._settings.precision:  # a framework has one precision at a time
             self._settings = replace(self._settings, precision=precision)
             self._adapter = self._load_adapter()
@@ -75,7 +78,7 @@ class OwnProgram:
         program = rebuild_program(self._workload, self._variant_kind, self._parameters, arrays, self._adapter)
         try:
             state, out = program.state, None
-            steps = max(1, units // program.units)  # one step may do more units than the judge asks for
+            steps = max(1, units // program.units)  # a step may do several units, also more than the judge asks for
             for step in range(steps):
                 step_in_call = step % program.inner  # every call starts again with the first batch
                 state, out = program.step(state, program.batches[step_in_call % len(program.batches)])

@@ -1,4 +1,9 @@
-"""Check parity: compare the outputs of launches with the float64 reference, element by element."""
+"""Check parity: compare the outputs of launches with the float64 reference, element by element.
+
+A launch writes up to three sets of outputs: those of the program as it was timed; those of the program in float64,
+which show whether its formula is right (`formula` in facts and readings); and those for unseen inputs, which the launch
+got after it was timed.
+"""
 
 import traceback
 from collections.abc import Sequence
@@ -38,7 +43,10 @@ MOST_SHARE = 0.9
 
 
 def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
-    """Compare the outputs of each launch with the reference, by `ROUND/VARIANT`."""
+    """Compare the outputs of each launch with the reference, by `ROUND/VARIANT`.
+
+    A launch that only observes has no outputs to compare, and is left out.
+    """
     launches = {f"{launch.round}/{launch.variant}": launch for launch in request.launches}
     readings: dict[str, ParityReading] = {}
     for key, directory in request.outputs.items():
@@ -61,7 +69,7 @@ def _read_launch(request: JudgeRequest, launch: LaunchRecord, directory: Path) -
         return mismatch(units, f"its outputs cannot be read: {error!r}")
     if declared_random_comparison(request.case):
         return read_random(request, launch, outputs, units)
-    reading = _read_outputs_of(request, outputs, units)
+    reading = _compare_with_reference(request, outputs, units)
     if reading.failed_reference:  # then other runs of the reference show nothing either
         unseen = UnseenReading(reading=reading, changes=True)
         return reading.model_copy(update={"formula": reading, "unseen": unseen})
@@ -69,7 +77,7 @@ def _read_launch(request: JudgeRequest, launch: LaunchRecord, directory: Path) -
     return reading.model_copy(update={"formula": in_float64, "unseen": compare_unseen(request, launch, directory)})
 
 
-def _read_outputs_of(request: JudgeRequest, outputs: NamedArrays, units: int) -> ParityReading:
+def _compare_with_reference(request: JudgeRequest, outputs: NamedArrays, units: int) -> ParityReading:
     """Compare the outputs after `units` units of work with the reference.
 
     If the reference cannot be computed or used, the reading says why.
@@ -133,30 +141,31 @@ def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading
             return readings
     except Exception:  # noqa: BLE001 - the readings already describe the error
         return readings
-    variants = "both variants agree" if len(readings) == 2 else "all variants agree"  # noqa: PLR2004
-    hint = f"{variants} with each other and differ from the reference"
+    agreement = "both variants agree" if len(readings) == 2 else "all variants agree"  # noqa: PLR2004
+    hint = f"{agreement} with each other and differ from the reference"
     return {
         key: reading.model_copy(update={"detail": f"{reading.detail}; {hint}"}) for key, reading in readings.items()
     }
 
 
-def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
+def compare_unseen(request: JudgeRequest, launch: LaunchRecord, directory: Path) -> UnseenReading | None:
     """Compare a launch's outputs for unseen inputs with the reference for these inputs; None without such outputs.
 
-    `outputs` is the directory that the launch wrote to. `changes` of the result is True if the right outputs for unseen
-    inputs differ from those for the original ones; it is True too if the comparison fails with an error.
+    `directory` is where the launch wrote its outputs. `changes` of the result is True if the right outputs for unseen
+    inputs differ from those for the original ones. After an error it is True too, but nothing reads it then.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable) or dependence.units is None:
         return None
-    units, directory = dependence.units, Path(request.directory)
+    units, reference_directory = dependence.units, Path(request.directory)
     try:
-        unseen_reference = reference_for(request.case, units, directory, unseen_seed=request.unseen_seed)
-        original_reference = reference_for(request.case, units, directory)
+        unseen_reference = reference_for(request.case, units, reference_directory, unseen_seed=request.unseen_seed)
+        original_reference = reference_for(request.case, units, reference_directory)
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
         return UnseenReading(reading=without_reference(request.case, request.launches, units, error), changes=True)
     try:
-        reading = compare(unseen_reference.to_compared_form(read_outputs(outputs, UNSEEN)), unseen_reference, units)
+        compared = unseen_reference.to_compared_form(read_outputs(directory, UNSEEN))
+        reading = compare(compared, unseen_reference, units)
         changes = not is_within_tolerance(original_reference.values, unseen_reference)
         return UnseenReading(reading=reading, changes=changes)
     except IncomparableOutputsError as error:
@@ -166,22 +175,23 @@ def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -
         return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.format_error(error)}"), changes=True)
 
 
-def _read_formula(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> ParityReading | None:
+def _read_formula(request: JudgeRequest, launch: LaunchRecord, directory: Path) -> ParityReading | None:
     """Return how the outputs of the variant's program in float64 compare with the reference; None if it never ran so.
 
     The program runs in float64 in the first rounds only. For a later launch, return the comparison of an earlier one.
     """
-    reading = compare_in_float64(request, launch, outputs)
+    reading = compare_in_float64(request, launch, directory)
     if reading is not None:
         return reading
     parities = [other.parity for other in request.launches if other.variant == launch.variant]
     return next((parity.formula for parity in parities if parity and parity.formula), None)
 
 
-def compare_in_float64(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> ParityReading | None:
+def compare_in_float64(request: JudgeRequest, launch: LaunchRecord, directory: Path) -> ParityReading | None:
     """Compare the outputs of a launch's program in float64 with the reference; None if it did not run in float64.
 
-    If the reference or the outputs cannot be used, return a reading that states why.
+    `directory` is where the launch wrote its outputs. If the reference or the outputs cannot be used, return a reading
+    that states why.
     """
     run = launch.facts.formula
     if isinstance(run, Unreadable) or run.units is None:
@@ -195,7 +205,7 @@ def compare_in_float64(request: JudgeRequest, launch: LaunchRecord, outputs: Pat
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
         return without_reference(case, request.launches, run.units, error)
     try:
-        reading = _compare_and_explain(request, read_outputs(outputs, FORMULA), reference, run.units)
+        reading = _compare_and_explain(request, read_outputs(directory, FORMULA), reference, run.units)
         is_unclear = formula.MAXIMUM_RATIO < reading.worst_ratio <= formula.UNCLEAR_RATIO
         # An inexact reference is a harmless reason for an unclear error, so find out whether it is inexact.
         limit = _limit_of_reference(case, request.launches, run.units) if is_unclear else None
@@ -220,7 +230,10 @@ def _limit_of_reference(case: Case, launches: Sequence[LaunchRecord], units: int
 
 
 def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:
-    """Compare a launch's arrays after `units` units of work with the reference; describe the worst array."""
+    """Compare a launch's arrays after `units` units of work with the reference; describe the worst array.
+
+    `outputs` are in the form in which the reference is compared (`Reference.to_compared_form`).
+    """
     problem = describe_layout(outputs, {name: value.shape for name, value in reference.values.items()})
     if problem:
         return mismatch(units, f"after {CANONICAL}: {problem}" if reference.form else problem)
@@ -310,7 +323,7 @@ def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
     }
     with_tolerances_of_reference = dict(with_ulp)  # the reference may lack some outputs
     for name, right in reference.expected.items():
-        if name in first and right.rounding_error.shape == first[name].shape:
+        if name in first and right.value.shape == first[name].shape:
             with_tolerances_of_reference[name] = replace(right, value=first[name])
 
     def agree_within(expected: dict[str, Expected]) -> bool:

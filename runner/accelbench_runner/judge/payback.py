@@ -87,7 +87,7 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
 
 def _payback_document(estimate: PaybackEstimate, first_call_seconds: float) -> Payback:
     """Convert an estimate to the form that results contain, with whole numbers of steps."""
-    steps = estimate.steps if estimate.answer in {"after", "until"} else None
+    steps = estimate.steps if estimate.answer in {"after", "until"} else None  # the others name no number of steps
     return Payback(
         answer=estimate.answer,
         steps=None if steps is None else whole_steps(steps),

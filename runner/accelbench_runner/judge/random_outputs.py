@@ -57,13 +57,13 @@ def _read_unseen(request: JudgeRequest, launch: LaunchRecord, units: int) -> Uns
         expected = distributions_for(request.case, units, directory, unseen_seed=request.unseen_seed)
         outputs = as_real(read_outputs(Path(request.outputs[f"{launch.round}/{launch.variant}"]), UNSEEN))
         reading = _compare(request.case, outputs, expected, units)
-        changes = any(
+        changes = any(  # one draw on the case's own inputs stands for their distribution
             compare_moments(name, distribution.draws[0], expected[name]).ratio > 1
             for name, distribution in original.items()
-            if distribution.shape == expected[name].shape
+            if distribution.shape == expected[name].shape  # moments of different shapes are not compared
         )
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
-        # A mismatch fails whatever `changes` is.
+        # A mismatch fails, and nothing reads `changes` then.
         return UnseenReading(reading=mismatch(units, f"cannot be compared: {error!r}"), changes=True)
     return UnseenReading(reading=reading, changes=changes)
 
@@ -78,7 +78,7 @@ def _compare(case: Case, outputs: NamedArrays, expected: Mapping[str, Distributi
             reading = mismatch(units, f"{name}: NaN or infinity")
             return reading.model_copy(update={"finite": False, "worst_array": name})
     workload = catalogue.find(case.workload)
-    right_shapes = ParityReading(
+    reading_of_shapes = ParityReading(
         units=units,
         finite=True,
         worst_ratio=0.0,
@@ -88,7 +88,7 @@ def _compare(case: Case, outputs: NamedArrays, expected: Mapping[str, Distributi
         own_program="" if workload.has_reference() else case.baseline,
     )
     if declared_random_comparison(case) == "shapes":
-        return right_shapes
+        return reading_of_shapes
     comparisons = {name: compare_moments(name, outputs[name], distribution) for name, distribution in expected.items()}
     # Of outputs with the same ratio, one that cannot be compared is the worst.
     worst_name = max(comparisons, key=lambda name: (comparisons[name].ratio, not comparisons[name].compared))
@@ -97,7 +97,7 @@ def _compare(case: Case, outputs: NamedArrays, expected: Mapping[str, Distributi
     if worst.ratio <= 1 and worst.compared:
         shift = max(distribution.detected_shift for distribution in expected.values())
         detail += f"; detects a shift by {shift:.2g} standard deviations"
-    return right_shapes.model_copy(
+    return reading_of_shapes.model_copy(
         update={
             "worst_ratio": worst.ratio,
             "worst_array": worst_name,

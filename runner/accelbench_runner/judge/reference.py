@@ -42,8 +42,6 @@ FORMULA_RUNS = 4
 FLOAT64_STEP_ULPS = 2.0**12
 """Number of ulp by which numbers are moved for float64; the deviations of outputs are divided by it. The reference
 itself rounds in float64, which would hide the effect of one ulp. Outputs are still linear in so small a step."""
-
-
 FIRST_SALT = 0x5DEECE66D
 """Odd number from which the salts of noise are made."""
 
@@ -92,10 +90,10 @@ class Reference:
     """Errors that the form hides."""
 
     def to_compared_form(self, outputs: NamedArrays) -> NamedArrays:
-        """Return a launch's outputs in the form in which they are compared.
+        """Return a launch's outputs in the form in which they are compared: canonical if the workload defines that.
 
-        Raises IncomparableOutputsError if they have no such form, or if an output has NaN or infinity and the same
-        output of the reference has none.
+        Raises IncomparableOutputsError if they have no canonical form, or if an output has NaN or infinity before
+        `canonical` is applied, and the same output of the reference has none.
         """
         if self.form is None:
             return as_real(outputs)
@@ -122,7 +120,8 @@ def reference_for(
 ) -> Reference:
     """Return the right outputs of `case` after `units` units of work, computed or read from a file in `directory`.
 
-    The first call computes them and writes the file. `unseen_seed` is the seed of other inputs to start from; None for
+    The first call computes them and writes the file. Raises an UnrepeatableError if the outputs depend on more than the
+    inputs. `unseen_seed` is the seed of other inputs to start from; None for
     the case's own. `runs` is the maximum number of runs, as in `compute`.
     """
     workload = catalogue.find(case.workload)
@@ -141,7 +140,7 @@ def reference_for(
     if file.exists():
         return _load(file, known)
     # Find out which frameworks the reference imports: it may share an error with their variants.
-    framework_of_package = {package: framework.name for framework in frameworks.every() for package in framework.own}
+    framework_of_package = _framework_of_package()
     imported_before = sys.modules.keys() & framework_of_package.keys()
     start = start_arrays(case, workload, parameters, unseen_seed)
     raw_program = program_of(case, workload, parameters)
@@ -165,8 +164,18 @@ def reference_for(
     return computed
 
 
+def _framework_of_package() -> dict[str, str]:
+    """Return the name of each framework by the name of each Python package that is its own."""
+    names: dict[str, str] = {}
+    for framework in frameworks.every():
+        names |= dict.fromkeys(framework.own, framework.name)
+    return names
+
+
 def _add_raw_outputs(reference: Reference, form: CanonicalForm, outputs: NamedArrays, state: NamedArrays) -> Reference:
-    """Return the reference with what its raw outputs show: shapes, finite outputs, and errors that the form hides.
+    """Return the reference with what its raw outputs show.
+
+    These are their shapes, which of them are finite, the errors that the form hides, and `leaves_state_unchanged`.
 
     Raw `outputs` are the reference's outputs before `form` is applied to them, and `state` is the initial state.
     """
@@ -233,7 +242,8 @@ def compute(
         # The first series: in the policy's type, from the given inputs and then from perturbed ones.
         is_rounded = _add_run(statistics, _attempt(partial(program.rounded, start, units, precision)))
         perturb = _find_accepted_perturbation(partial(program.exact, units=units), start, step)
-        perturbed_runs = runs // 2 - 1 if is_rounded else 0  # the run from the given inputs is one of `runs // 2`
+        # The run from the given inputs is one of `runs // 2`. If it returned no outputs, further runs would not either.
+        perturbed_runs = (runs // 2 - 1) if is_rounded else 0
         for _ in range(perturbed_runs):
             perturbed = round_arrays(perturb(start, step, step, rng), precision)
             _add_run(statistics, _attempt(partial(program.rounded, perturbed, units, precision)))
@@ -283,7 +293,12 @@ def _widen_for_sums(
     Inputs grow by the fraction `step` of their size, which is `ulps` units in the last place.
     """
     elements = sum(array.size for group in (start.state, *start.batches) for array in group.values())
-    grown = map_arrays(start, lambda array: array * (1 + step) if array.dtype.kind in "fc" else array)
+
+    def grow(array: Array) -> Array:
+        """Return an array of floats or complex numbers with each increased by `step` of its size; others unchanged."""
+        return array * (1 + step) if array.dtype.kind in "fc" else array
+
+    grown = map_arrays(start, grow)
     for name, output in _as_arrays(_attempt(partial(program.exact, grown, units))).items():
         if output.shape == statistics[name].value.shape and is_float(output):
             statistics[name].widen_for_sums(output, ulps, maximum_terms=elements)
@@ -430,6 +445,7 @@ def _save(file: Path, reference: Reference) -> None:
         "raw_finite": sorted(reference.raw.finite),
         "hidden_errors": asdict(reference.hidden_errors),
     }
+    # The archive comes last: where it exists, `reference_for` reads both files.
     file.with_suffix(".json").write_text(json.dumps(properties))
     partial_file = file.with_suffix(".partial.npz")
     save(partial_file, arrays)
