@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench_runner.frameworks.source_lines import format_lines, is_users
+from accelbench_runner.frameworks.source_lines import format_lines, is_user_file
 from accelbench_runner.frameworks.trace import Operation
 from accelbench_runner.frameworks.xla_sources import describe_program
 
@@ -37,8 +37,8 @@ def test_only_what_a_loop_runs_can_run_several_times() -> None:
 
 def test_a_text_without_tables_has_names_but_no_lines() -> None:
     plain = HLO[: HLO.index("FileNames")] + HLO[HLO.index("%region") :]
-    assert describe_program(plain, is_users).operations["sort.1"] == Operation("sort")
-    assert describe_program("no module", is_users).operations == {}
+    assert describe_program(plain, is_user_file).operations["sort.1"] == Operation("sort")
+    assert describe_program("no module", is_user_file).operations == {}
 
 
 def test_the_name_of_a_large_fusion_is_cut() -> None:
@@ -46,7 +46,7 @@ def test_the_name_of_a_large_fusion_is_cut() -> None:
         f'  %op.{number} = f32[] add(%a, %b), metadata={{op_name="jit(f)/op{number}"}}' for number in range(8)
     )
     text = HLO.replace("  ROOT %sum.1", f"{many}\n  ROOT %sum.1")
-    name = describe_program(text, is_users).operations["fusion.1"].name
+    name = describe_program(text, is_user_file).operations["fusion.1"].name
     assert name == "fusion of sub, integer_pow, op0, op1, op2 and 6 more"
 
 
@@ -66,7 +66,7 @@ def test_lines_are_listed_by_file_and_as_ranges() -> None:
     ],
 )
 def test_lines_of_libraries_do_not_count_as_the_users(file: str, theirs: bool) -> None:
-    assert is_users(file) is theirs
+    assert is_user_file(file) is theirs
 
 
 def test_workloads_of_accelbench_are_shown_like_the_users_and_the_rest_of_it_is_not() -> None:
@@ -74,6 +74,6 @@ def test_workloads_of_accelbench_are_shown_like_the_users_and_the_rest_of_it_is_
     from accelbench import figures
     from accelbench_runner import clock
 
-    assert is_users(workload.__file__)
-    assert not is_users(figures.__file__)
-    assert not is_users(clock.__file__)
+    assert is_user_file(workload.__file__)
+    assert not is_user_file(figures.__file__)
+    assert not is_user_file(clock.__file__)

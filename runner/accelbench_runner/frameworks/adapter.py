@@ -1,4 +1,7 @@
-"""Define the interface of a framework for launches: execution, accounting and, if it has any, targets."""
+"""Define the interface of a framework for launches: execution, accounting and, if it has any, targets.
+
+A target is a device that this machine lacks, for which a program is compiled and not run.
+"""
 
 import math
 import os
@@ -42,7 +45,9 @@ class AdapterSettings:
     """Configure an adapter for one variant."""
 
     mode: str
+    """How the variant runs a program, such as `jit`, `compile` or `eager`."""
     options: Options
+    """Options of the mode."""
     platform: str
     """accelbench's name of the platform."""
     precision: Policy
@@ -65,7 +70,8 @@ class AdapterSettings:
             models: The framework's names of the devices' models; `self.model` replaces an empty name.
             count: Number of devices.
         """
-        platforms = {self.platform if backend == self.backend else backend for backend in backends}
+        platform_of_backend = {self.backend: self.platform}
+        platforms = {platform_of_backend.get(backend, backend) for backend in backends}
         model_names = {model or self.model for model in models}
         return Device(platform=",".join(sorted(platforms)), name=",".join(sorted(model_names)), count=count)
 
@@ -429,6 +435,7 @@ def export_numbers(
     """
 
     def convert(value: Any) -> Array:
+        """Convert one value to a NumPy array of numbers."""
         converted = adapter.to_numpy({RESULT: value})  # `to_numpy` takes arrays by name, and any name will do
         return to_numbers(converted[RESULT])
 
@@ -448,7 +455,7 @@ def last_out(program: Program) -> Callable[[Any], Any]:
     A call runs `program.inner` steps. If that is one, the call returns the step's output instead of a list.
     """
     if program.inner == 1:
-        return lambda output: output
+        return lambda output: output  # not a list
     return lambda outputs: outputs[-1]
 
 
@@ -463,7 +470,8 @@ def inputs_of_calls(program: Program, work: Work) -> Sequence[Any]:
 def step_loop(program: Program) -> tuple[Any, Any]:
     """Return the function to time, which runs `program.inner` steps, and what to pass as its second argument.
 
-    That is the list of all batches, for one step after another; or the first batch, if a call is a single step.
+    The second argument is the first batch if a call is a single step; otherwise it is the list of all batches, of which
+    each step takes the next.
     """
     if program.inner == 1:
         return program.step, program.batches[0]

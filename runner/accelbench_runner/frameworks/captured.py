@@ -34,7 +34,10 @@ class Place:
 
 
 def captured_arrays(step: Callable[..., Any]) -> list[str]:
-    """Describe the arrays that a step captures by name, shape and type, such as `w (512, 512) float32`."""
+    """Return the name, shape and type of each array that a step captures, such as `w (512, 512) float32`.
+
+    At most `MAXIMUM_ARRAYS` are returned, in alphabetical order.
+    """
     descriptions: dict[int, str] = {}
     for place in find_places(step, _is_array):
         array = place.value
@@ -72,7 +75,7 @@ def _is_array(value: Any) -> bool:
 
 
 class _Search:
-    """Search functions, containers and objects, each of them once."""
+    """Search functions, containers and objects for places of values that `is_wanted` accepts, each of them once."""
 
     def __init__(self, is_wanted: Callable[[Any], bool]) -> None:
         self._is_wanted = is_wanted

@@ -116,7 +116,8 @@ class Jax(Adapter):
         """Return zeros with the shape and dtype that `put` would give the array; under tracing, they take no memory."""
         array = cast_complex(require_numbers(array), self._settings.precision)
         is_floating = np.issubdtype(array.dtype, np.floating)
-        return jnp.zeros(array.shape, self._dtype if is_floating else jax.dtypes.canonicalize_dtype(array.dtype))
+        dtype = self._dtype if is_floating else jax.dtypes.canonicalize_dtype(array.dtype)
+        return jnp.zeros(array.shape, dtype)
 
     def _device_array(self, array: Array) -> jax.Array:
         """Copy the array to the device; floats and complex numbers get the precision policy's type.
@@ -160,7 +161,7 @@ class Jax(Adapter):
         # The parts of a placed program are jitted, except for functions that `in_mode` has returned as they are.
         has_jitted_parts = program.placed and not self._dispatches_functions
         self.compiled.op_by_op = mode == "op-by-op" and not has_jitted_parts
-        donated = (0,) if program.donate else ()
+        donated = (0,) if program.donate else ()  # position of the state among the arguments
         if program.placed or mode == "op-by-op":
             pass  # the call runs as it is written; the author of a placed program has jitted what should be
         elif mode == "jit":
@@ -204,7 +205,7 @@ class Jax(Adapter):
 
             return one_batch, program.batches[0]
         shapes = [jax.tree.map(jnp.shape, batch) for batch in program.batches]
-        if any(shape != shapes[0] for shape in shapes):
+        if any(shape != shapes[0] for shape in shapes):  # then they cannot be stacked either
             raise UnsupportedError("jax/scan needs batches of one shape: a loop's body is compiled once")
         batch_of_step = np.arange(length) % batch_count  # the scan takes one batch for each step
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[batch_of_step], *program.batches)
@@ -260,7 +261,7 @@ class Jax(Adapter):
 
     def ready(self, value: Any) -> bool | None:
         """Return True if every array in `value` is computed."""
-        # PRNG keys, for example, have no `is_ready`.
+        # Leaves without `is_ready`, such as PRNG keys, are left out.
         return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 
     def product(self, size: int) -> Callable[[], None]:

@@ -30,11 +30,13 @@ PARTS = {
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
     "/jax/core/compile/backend_compile_duration": "backend",
 }
+"""Parts of a compilation, by the name of JAX's event."""
 CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_cache/cache_misses": "misses"}
+"""Counters of the compile cache, by the name of JAX's event."""
 PROGRAM = "PjitFunction("
 """Prefix of the profiler's events for programs that JAX runs."""
 RESERVED = ("peak_pool_bytes", "peak_bytes_reserved", "pool_bytes", "bytes_reserved")
-"""Names of an allocator's statistic of reserved memory; the first that an allocator reports counts."""
+"""Names of an allocator's statistic of reserved memory, peaks first; the first that is reported and not 0 is used."""
 
 Result = TypeVar("Result")
 
@@ -107,7 +109,10 @@ class JaxAccounting(Accounting):
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count the matrix products and convolutions of a call; None if their number depends on data or is unknown."""
+        """Count the matrix products and convolutions of a call; None if their number depends on data or is unknown.
+
+        They are counted in the compiled program if there is one, or else as JAX would dispatch them.
+        """
         if self._compiled.executable is not None:
             operations = count_hlo(self._compiled.executable.as_text())
             return CountedOperations(operations, "the optimised HLO") if operations else None
@@ -127,7 +132,7 @@ class JaxAccounting(Accounting):
             if has_callback(jaxpr):
                 return Arithmetic(types=types)  # the callback's operations are unknown
             run = try_call(lambda: xla_arithmetic.count_hlo(self._compiled.executable.as_text()))
-            written_fields = asdict(_count_written(jaxpr))
+            written_fields = asdict(_count_written(jaxpr))  # `Arithmetic` has fields of the same names
             return Arithmetic(
                 **written_fields,
                 run=run,
@@ -171,7 +176,8 @@ class JaxAccounting(Accounting):
     def reserved_memory_bytes(self) -> int | None:
         """Return the peak size of JAX's memory pool on the first device, or its current size if no peak is known.
 
-        By default the pool has most of the device's memory from the start.
+        By default the pool has most of the device's memory from the start. The result is None if no statistic is known,
+        as on a CPU.
         """
         statistics = jax.devices()[0].memory_stats() or {}  # None on a CPU
         for name in RESERVED:

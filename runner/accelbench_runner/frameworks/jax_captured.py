@@ -3,6 +3,9 @@
 A compiled function cannot change a module that it captures, and `nnx.grad` accepts modules only as arguments. So a step
 that captures objects of nnx is replaced by a step that takes their arrays as its state and returns them, as `nnx.jit`
 does. Without a compiler, the objects change in place, and each block starts from their initial arrays.
+
+A user's script may have a setup function, which makes further arguments of the step, such as a module. They are in
+every batch, by name.
 """
 
 import inspect
@@ -112,6 +115,7 @@ def _variables_in(module: Any) -> Iterator[Any]:
 
 def _is_module_argument(place: Place, program: Program) -> bool:
     """Return True if the value in a place is an argument of the program's step, and a module rather than an array."""
+    # The name of a place inside an argument, such as `layers[0]`, is no name of an argument.
     return place.name in program.batches[0] and not isinstance(place.value, jax.Array)
 
 
@@ -144,8 +148,8 @@ def _move_modules_to_state(program: Program, places: Sequence[Place], arguments:
             next_state, out = step(program_state, {**batch, **new_arguments})
         variables = dict(nnx.to_flat_state(nnx.state(new_modules)))
         # Leave out variables that the step has added to the modules, because a state must keep its structure.
-        kept = nnx.State.from_flat_path({path: variables[path] for path in paths})
-        next_arrays = [_cast_like(new, old) for new, old in zip(jax.tree.leaves(kept), arrays, strict=True)]
+        next_variables = nnx.State.from_flat_path({path: variables[path] for path in paths})
+        next_arrays = [_cast_like(new, old) for new, old in zip(jax.tree.leaves(next_variables), arrays, strict=True)]
         return (next_state, next_arrays), out
 
     vars(lifted_step).update(__signature__=inspect.signature(step), __wrapped__=step)  # `inspect` shows the step

@@ -8,7 +8,7 @@ import jax
 
 from accelbench_runner.frameworks.jax_accounting import CompiledCall
 from accelbench_runner.frameworks.profiler import Profiler, ProfilerError, RecordedOperations
-from accelbench_runner.frameworks.source_lines import is_users
+from accelbench_runner.frameworks.source_lines import is_user_file
 from accelbench_runner.frameworks.trace import Event
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.frameworks.xla_sources import describe_program
@@ -38,4 +38,4 @@ class JaxProfiler(Profiler):
         """Return the runs of HLO instructions, named by the program that `compile_ahead` has compiled."""
         executable = self._compiled.executable
         text = executable.as_text() if executable is not None else ""
-        return find_operations(events, describe_program(text, is_users), op_by_op=self._compiled.op_by_op)
+        return find_operations(events, describe_program(text, is_user_file), op_by_op=self._compiled.op_by_op)

@@ -33,6 +33,7 @@ LIBTPU = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # otherwise a lock file lets one process at a time compile
     "TPU_MIN_LOG_LEVEL": "3",
 }
+"""Environment variables with which libtpu compiles on a machine without TPUs."""
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 MAXIMUM_REFUSAL_CHARACTERS = 1000
 
@@ -80,7 +81,7 @@ class JaxTargets(Targets):
         self._lower(program, work, target)
         program_size = try_call(lambda: count_stablehlo(self._compiled.lowered.compiler_ir().operation))
         facts = CompiledFor(
-            fits=1,
+            fits=1,  # unless the compiler refuses the program, or its peak is larger than the memory
             device_memory_bytes=target.chip.memory_bytes or memory.available_bytes(),
             divided=program.divided is not None and target.devices > 1,
         )
@@ -242,7 +243,7 @@ def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
 
     Otherwise XLA could choose another sharding for the returned state.
     """
-    donated = (0,) if program.donate else ()
+    donated = (0,) if program.donate else ()  # position of the state among the arguments
     function = call.__wrapped__  # the function inside `jax.jit`
     out_shardings = (state_sharding, None)  # None lets XLA choose the sharding of the step's output
     return jax.jit(function, donate_argnums=donated, out_shardings=out_shardings)

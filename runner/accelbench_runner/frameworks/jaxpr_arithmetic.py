@@ -1,4 +1,8 @@
-"""Count floating-point operations of JAX's equations, by the rule of `xla_arithmetic`."""
+"""Count floating-point operations of JAX's equations.
+
+The rule is that of `xla_arithmetic`: 2 m n k for a product, one for each result of elementwise arithmetic and for each
+operand of a sum, and none for moving, comparing, choosing and sorting.
+"""
 
 import math
 from collections import Counter
@@ -45,9 +49,9 @@ def count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for ea
     name = equation.primitive.name
     operands = [variable.aval for variable in equation.invars]  # shapes and types ("abstract values")
     results = [variable.aval for variable in equation.outvars if is_float(variable.aval)]
-    size: int = sum(math.prod(result.shape) for result in results)
-    complex_numbers = any(map(_is_complex, [*results, *operands]))
-    product_factor = library_operations.COMPLEX_PRODUCT if complex_numbers else 1
+    size: int = sum(math.prod(result.shape) for result in results)  # a complex number counts as one here
+    has_complex_numbers = any(map(_is_complex, [*results, *operands]))
+    product_factor = library_operations.COMPLEX_PRODUCT if has_complex_numbers else 1
     match name:
         case "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
@@ -64,7 +68,7 @@ def count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for ea
             return library_operations.count_fft(equation.params["fft_lengths"], numbers, real=real)
         case name if name in FACTORISATIONS:
             shapes = [operand.shape for operand in operands]
-            return library_operations.count_factorisation(FACTORISATIONS[name], shapes, is_complex=complex_numbers)
+            return library_operations.count_factorisation(FACTORISATIONS[name], shapes, is_complex=has_complex_numbers)
         case name if name in ADDING_SCATTERS:
             return _count_real_numbers(operands[2])  # the updates, after the array and the indices
         case "select_and_scatter_add":
@@ -72,7 +76,8 @@ def count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for ea
         case name if name in REDUCTIONS:
             return _count_real_numbers(operands[0])
         case name if name in ELEMENTWISE:
-            return float(size * (library_operations.complex_factor(name) if complex_numbers else 1))
+            factor = library_operations.complex_factor(name) if has_complex_numbers else 1
+            return float(size * factor)
         case _:
             return 0.0
 
@@ -128,8 +133,9 @@ def _all_equations(jaxpr: Any) -> Iterator[Any]:
 def _limit_of_equation(equation: Any) -> str:
     """Return how one equation may limit a program's accuracy; empty if it does not."""
     for variable in equation.invars:  # constants too, which have the attribute `val`
-        is_number = hasattr(variable, "val") and np.ndim(variable.val) == 0 and "float" in str(variable.aval.dtype)
-        if is_number and is_rounded_to_float32(float(np.asarray(variable.val))):
+        is_number = hasattr(variable, "val") and np.ndim(variable.val) == 0
+        is_float_number = is_number and "float" in str(variable.aval.dtype)
+        if is_float_number and is_rounded_to_float32(float(np.asarray(variable.val))):
             return NARROW_NUMBERS.format("float32")
     match equation.primitive.name:
         case "while":

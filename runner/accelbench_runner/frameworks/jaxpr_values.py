@@ -35,6 +35,7 @@ PLATFORMS = {"gpu": ("cuda", "rocm", "gpu")}
 """Names of a backend in `lax.platform_dependent`, if they are others than the backend's own."""
 
 Transform = Literal["jvp", "transpose"]
+"""Step of differentiation: `jvp` computes a function and linearises it, `transpose` makes the gradient of that."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class _Loop(NamedTuple):
 _NO_LOOP = _Loop(1.0, 0)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False)  # a value equals only itself, so values can be in sets
 class _Value:
     """Hold a value of the program, and the operations that compute it from its inputs."""
 
@@ -300,7 +301,7 @@ class _Program:
         states_and_rows: list[_Value] = self._value_by_key[key]
         states = states_and_rows[:state_count]
         returned = self._evaluate(body, [*constants, *states_and_rows], runs * length, transform)
-        # The body returns the next states first, then its outputs.
+        # The body returns the next states first, then its outputs, which have no state (so `strict` is False).
         for state, initial, next_state in zip(states, initial_states, returned, strict=False):
             if state is not initial:
                 state.inputs.append(next_state)  # each iteration begins with the state that the one before returned

@@ -33,6 +33,9 @@ def count_fft(lengths: Sequence[int], numbers: int, *, real: bool) -> float:
     return operations / 2 if real else operations
 
 
+# The functions below take the shape of the matrices, then that of the right-hand sides, which most kinds lack.
+
+
 def _matrix_count(shape: Shape) -> int:
     """Return how many matrices an array of this shape contains."""
     return math.prod(shape[:-2])

@@ -69,6 +69,7 @@ class CountingArray(np.ndarray[Any, Any]):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
         """Run a NumPy ufunc on plain arrays, and count its floating-point operations."""
+        # With arrays that count, the ufunc would call this method again.
         plain_inputs = tuple(map(_without_counting, inputs))
         out_argument = {"out": tuple(map(_without_counting, out))} if out else {}
         result = getattr(ufunc, method)(*plain_inputs, **out_argument, **options)

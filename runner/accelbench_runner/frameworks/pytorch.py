@@ -61,13 +61,14 @@ FP32_BACKENDS = {
     "mkldnn.rnn": torch.backends.mkldnn.rnn,
 }
 """Every module that has its own precision setting. If only cuda.matmul were set, cuDNN would still convolve in TF32."""
-NO_RECOMPILE = "Detected recompile"
+RECOMPILE_DETECTED = "Detected recompile"
 """Prefix of the exception that Dynamo raises under the stance `fail_on_recompile`."""
 NOTHING_RECORDED = ("does not require grad", "doesn't require gradient", "requires_grad=False")
 """Messages of PyTorch for a backward pass, a hook or `retain_grad` on a tensor that autograd has not recorded."""
 DIFFERENT_TYPES = ("same dtype", "same datatype", "mixed dtype", "expected scalar type", "should be the same")
 """Parts of PyTorch's messages about operands of different types."""
 SAME_TYPE = "give the modules and tensors that the step makes itself, or keeps, that type by .to(x.dtype)"
+"""Advice for an author whose step has operands of different types."""
 RECOMPILE_LIMIT = "Dynamo recompile limit exceeded"
 """Prefix of the reason that Dynamo counts when it stops compiling a function, after too many compilations."""
 
@@ -230,7 +231,7 @@ class PyTorch(Adapter):
             yield
             return
         if self._replays_graphs:
-            require_graphs()
+            require_graphs()  # the calls so far have recorded them
         failure_reasons = import_module("torch._dynamo.utils").counters["unimplemented"]
         # Past its recompile limit, a function runs eagerly on new inputs, which no stance of Dynamo detects.
         if any(reason.startswith(RECOMPILE_LIMIT) for reason in failure_reasons):
@@ -241,7 +242,7 @@ class PyTorch(Adapter):
         try:
             yield
         except RuntimeError as error:
-            if NO_RECOMPILE in str(error):
+            if RECOMPILE_DETECTED in str(error):
                 raise RecompiledError(str(error)) from error
             raise
         finally:
@@ -262,6 +263,7 @@ class PyTorch(Adapter):
         tensors += [parameter for module in modules for parameter in module.parameters()]
         devices = {tensor.device for tensor in tensors}
         backend_type = self._placement.device.type
+        # The backend knows the models of its own devices. For any other, such as the host's CPU, name the type.
         models = {self._backend.model(device) if device.type == backend_type else device.type for device in devices}
         return self._settings.describe_device({device.type for device in devices}, models, len(devices))
 
@@ -364,7 +366,8 @@ def _with_detached_inputs(program: Program) -> Callable[[Any, Any], Any]:
         return {name: value.detach() if name in inputs else value for name, value in arguments.items()}
 
     def step_with_detached_inputs(state: Any, batch: Any) -> Any:
-        return step(state, detach(batch) if makes_one_call else [detach(arguments) for arguments in batch])
+        detached_batch = detach(batch) if makes_one_call else list(map(detach, batch))
+        return step(state, detached_batch)
 
     # Let `inspect` show the program's own step.
     vars(step_with_detached_inputs).update(__signature__=inspect.signature(step), __wrapped__=step)

@@ -25,7 +25,7 @@ Line = tuple[str, int]
 """A file and the number of a line in it."""
 
 
-def is_users(file: str) -> bool:
+def is_user_file(file: str) -> bool:
     """Return True for a file of the program that is measured, and False for one of a library or of accelbench."""
     if file.startswith(_WORKLOADS):
         return True

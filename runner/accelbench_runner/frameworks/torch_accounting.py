@@ -168,13 +168,14 @@ class TorchAccounting(Accounting):
             return Arithmetic()
         recorded = count_recorded() - recorded_before - 1  # without the operation that `count_recorded` itself records
         differentiated = 0
-        if recorded:  # otherwise no backward pass ran
+        if recorded:  # by autograd; otherwise no backward pass ran
             recorded = max(0, recorded - _count_custom_functions(profiled.function_events))
             differentiated = sum(event.name.startswith(BACKWARD) for event in profiled.function_events)
         dispatched = counter.total().model_copy(
             update={"operations_recorded": recorded, "operations_differentiated": differentiated}
         )
         if not isinstance(counter, ValueCounter):
+            # If the author compiles parts, other kernels run than those of the operations that were dispatched here.
             return dispatched if has_compiled() else dispatched.model_copy(update=counter.dispatched_fields())
         run = self._count_compiled(dispatched.written or 0.0)
         optimised = {"run": run, "source": "Inductor's graphs", **counter.count_omittable(results)}
@@ -196,7 +197,10 @@ class TorchAccounting(Accounting):
         return operations
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call, and count by name the ATen operations that it runs, without those that compute nothing."""
+        """Make the call, and count by name the ATen operations and the compiled regions that it runs.
+
+        Operations that compute nothing (`MOVING`) are left out.
+        """
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
         with profile() as profiled:
             call()
@@ -206,8 +210,8 @@ class TorchAccounting(Accounting):
             # Leave out operations that are dispatched only in the call that records a graph: a replay dispatches none.
             events = [event for event in events if not _is_in_compiled_region(event)]
         names = (str(event.name) for event in events)
-        operations = (name.removeprefix("aten::") for name in names if name.startswith(DISPATCHED))
-        return Counter(name for name in operations if name not in MOVING)
+        dispatched = (name.removeprefix("aten::") for name in names if name.startswith(DISPATCHED))
+        return Counter(name for name in dispatched if name not in MOVING)
 
     def peak_memory_bytes(self) -> int | None:
         """Return the most bytes that tensors occupied at once; None on a CPU."""
@@ -256,9 +260,9 @@ def has_compiled() -> bool:
 def _count_custom_functions(events: Iterable[Any]) -> int:
     """Return how many events are calls of an autograd.Function; these count as recorded even if autograd is off."""
     names: set[str] = set()
-    unseen = [torch.autograd.Function]
-    while unseen:
-        function = unseen.pop()
-        names.add(function.__name__)
-        unseen += function.__subclasses__()
+    unvisited = [torch.autograd.Function]
+    while unvisited:
+        function_class = unvisited.pop()
+        names.add(function_class.__name__)
+        unvisited += function_class.__subclasses__()
     return sum(event.name in names for event in events)

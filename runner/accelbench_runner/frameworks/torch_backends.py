@@ -122,7 +122,10 @@ class AcceleratorBackend(HostBackend):
         return name
 
     def id(self) -> str | None:
-        """Return the device's UUID as NVML writes a whole GPU's, `GPU-...`; that of a MIG slice begins with `MIG-`."""
+        """Return the device's UUID with the prefix `GPU-`, which NVML has and PyTorch leaves out; None if unknown.
+
+        This is NVML's UUID of a whole GPU. That of a MIG slice begins with `MIG-`.
+        """
         uuid = getattr(self._properties(), "uuid", None)
         return f"GPU-{uuid}" if uuid else None
 

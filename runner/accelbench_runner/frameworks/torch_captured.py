@@ -5,6 +5,9 @@ and batch normalisation changes its statistics. Such objects are the state of a 
 initial numbers, as it starts from the initial state of a program.
 
 Everything changes in place, because other objects refer to the same tensors: an optimizer, tied weights, a view.
+
+A user's script may have a setup function, which makes further arguments of the step, such as a module. They are in
+every batch, by name.
 """
 
 import copy
@@ -91,8 +94,9 @@ class TorchCaptured:
         for place in sorted(find_places(program.step, _is_wanted), key=_modules_first):
             self._convert_value(place, self._in_policy_type)
         for place in sorted(find_arguments(program.batches, _is_wanted), key=_modules_first):
+            # `put` has converted the inputs. A tensor of the setup that requires no gradient counts as one of them.
             if not is_input(place.value):
-                self._convert_value(place, self._from_setup)
+                self._convert_value(place, self._in_policy_type_unless_done)
 
     def _convert_value(self, place: Place, convert: Convert) -> None:
         """Convert the tensor, module or optimizer in a place, and copy its initial state for `restore`.
@@ -163,7 +167,7 @@ class TorchCaptured:
         _originals[id(converted)] = (converted, original)
         return converted
 
-    def _from_setup(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _in_policy_type_unless_done(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a tensor that the workload's setup has made, on the device and in the policy's type."""
         if tensor.dtype == self._dtype:  # the setup may have computed it in that type: keep its numbers
             return tensor.to(self._device)

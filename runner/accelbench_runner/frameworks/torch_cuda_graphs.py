@@ -20,7 +20,7 @@ from accelbench_runner.frameworks.adapter import UnsupportedError
 Step = Callable[[Any, Any], tuple[Any, Any]]
 """(state, batch) -> (next state, out)."""
 RECORDED = "cudagraph_recorded_non_static_inputs"
-"""Counter that torch.compile has once it has recorded a graph, even if it is 0."""
+"""Counter that torch.compile creates when it records a graph. Its value may be 0, so only its presence counts."""
 SKIPPED = "cudagraph_skips"
 """Counter of the graphs that torch.compile could not record."""
 
@@ -67,7 +67,7 @@ class SameAddresses:
                 earlier_copy = self._copies[id(tensor)]
                 earlier_copy.copy_(tensor)
                 if earlier_copy.is_leaf:
-                    earlier_copy.grad = None
+                    earlier_copy.grad = None  # drop the gradient of the block that used the copy
         # `deepcopy` takes finished copies by `id` as its argument `memo`.
         return copy.deepcopy(state, memo=dict(self._copies))
 

@@ -18,7 +18,7 @@ DRAWING = frozenset({"bernoulli", "normal", "rand", "rand_like", "randn", "randn
 
 
 class Draws(TorchDispatchMode):  # type: ignore[misc]
-    """Draw random numbers of float64 in a narrower type inside this context."""
+    """Draw random numbers of float64 inside this context as numbers of the narrower type `dtype`, and convert them."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Draws(TorchDispatchMode):  # type: ignore[misc]
             return arguments[0].copy_(drawn)
         if name not in DRAWING:
             return operation(*arguments, **keywords)
-        # Without `dtype`, the result has PyTorch's default type, which is float64 in this run, or its operand's.
+        # Without `dtype`, the result has its operand's type or else PyTorch's default type, which is float64 here.
         if keywords.get("dtype") in {None, torch.float64} and _takes_dtype(operation):
             # Without `dtype`, `rand_like` and `randn_like` take the type of their operand, which is narrowed below.
             takes_type_of_operand = name.endswith("_like") and keywords.get("dtype") is None

@@ -162,6 +162,7 @@ def _count_product(
     tensors = _float_tensors(arguments)
     sparse = next((tensor for tensor in tensors if tensor.layout is not torch.strided), None)
     if sparse is not None:
+        # Each number is multiplied with a row of the other matrix, and added to a row of the result.
         columns: float = result.numel() / max(1, result.shape[0])
         return 2.0 * _size(sparse) * columns
     factor = library_operations.COMPLEX_PRODUCT if any(map(torch.is_complex, tensors)) else 1
@@ -317,6 +318,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.operations = 0.0
+        """Floating-point operations so far."""
         self.dispatched = 0
         """Operations for which a kernel runs."""
         self.accessed_bytes = 0
@@ -338,7 +340,8 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
         """Run an ATen operation and count it; count a composite operation by the operations that it consists of."""
         keywords = keywords or {}
         packet = getattr(operation, "overloadpacket", None)
-        # In inference mode, composite operations such as `matmul` arrive here as a whole.
+        # In inference mode, composite operations such as `matmul` arrive here as a whole. Those that have a formula are
+        # counted as a whole.
         if packet is not None and packet not in self._formulas:
             with self:  # so that the operations of a composite one are dispatched here too
                 result = operation.decompose(*arguments, **keywords)

@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from accelbench_runner.frameworks.profiler import Profiler, RecordedOperations
-from accelbench_runner.frameworks.source_lines import Line, format_lines, is_users
+from accelbench_runner.frameworks.source_lines import Line, format_lines, is_user_file
 from accelbench_runner.frameworks.torch_accounting import has_compiled
 from accelbench_runner.frameworks.torch_trace import find_operations
 from accelbench_runner.frameworks.trace import Event
@@ -77,7 +77,7 @@ class _SourceFinder(TorchDispatchMode):  # type: ignore[misc]
 def _users_line(frame: FrameType | None) -> Line | None:
     """Return the innermost line of the user's program in a stack; None if there is none."""
     while frame is not None:
-        if is_users(frame.f_code.co_filename):
+        if is_user_file(frame.f_code.co_filename):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None

@@ -1,4 +1,4 @@
-"""Find the runs of operations and kernels in a trace of PyTorch's profiler. Pure."""
+"""Find the runs of operations and kernels in a trace of PyTorch's profiler."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,6 +31,7 @@ def find_operations(events: Sequence[Event], sources: Mapping[str, str]) -> Reco
 
 
 def _operation(name: str, sources: Mapping[str, str]) -> Operation:
-    """Return the operation of an event with this name."""
+    """Return the operation of an event with this name; `sources` has the lines of operations, by name."""
+    # ATen's own fused operations, such as `aten::_fused_adam_`, are not made by a compiler.
     merged = name.startswith(COMPILED) or (FUSED in name and not name.startswith(ATEN))
     return Operation(shorten(name, MAXIMUM_OPERATION_CHARACTERS), sources.get(name, ""), merged)

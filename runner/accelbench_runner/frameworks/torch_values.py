@@ -67,7 +67,7 @@ class ValueCounter(DispatchCounter):
         is_random = torch.Tag.nondeterministic_seeded in operation.tags
         is_pure = bool(creates) and not changes and not is_random  # computes new numbers from its operands only
         repeated = is_pure and key in self._version_by_key
-        version = self._version_by_key[key] if repeated else len(self._dispatches)
+        version = self._version_by_key[key] if repeated else len(self._dispatches)  # a number that no other one has
         self._version_by_key.setdefault(key, version)
         self._version_by_memory.update(dict.fromkeys(creates | changes, version))
         self._created |= creates

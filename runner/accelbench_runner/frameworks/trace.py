@@ -92,7 +92,8 @@ def divide_time(intervals: Sequence[Interval]) -> DividedTime:
         if is_start:
             total = divided.totals.setdefault(current.operation, Total())
             is_part = bool(stack) and stack[-1].operation.name == current.operation.name
-            total.runs += 1 if current.counts and not is_part else 0
+            if current.counts and not is_part:
+                total.runs += 1
             stack.append(current)
         else:
             stack.remove(current)
@@ -105,8 +106,9 @@ def _changes(intervals: Iterable[Interval]) -> list[tuple[float, bool, Interval]
     At the same moment, ends come first. Intervals without a duration are left out: they take no time, and would end
     before they begin.
     """
-    lasting = [each for each in intervals if each.ended > each.began]
-    starts = [(each.began, 1, -each.ended, True, each) for each in lasting]
-    ends = [(each.ended, 0, -each.began, False, each) for each in lasting]
+    lasting = [run for run in intervals if run.ended > run.began]
+    # At the same moment, sort ends (0) before starts (1); of starts the longest run first, of ends the shortest.
+    starts = [(run.began, 1, -run.ended, True, run) for run in lasting]
+    ends = [(run.ended, 0, -run.began, False, run) for run in lasting]
     ordered = sorted([*starts, *ends], key=lambda change: change[:3])
-    return [(moment, is_start, each) for moment, _, _, is_start, each in ordered]
+    return [(moment, is_start, run) for moment, _, _, is_start, run in ordered]

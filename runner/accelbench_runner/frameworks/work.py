@@ -31,7 +31,10 @@ def _return_unchanged(out: Any) -> Any:
 
 @dataclass(frozen=True)
 class Work:
-    """Hold a call and its inputs. `call` takes a state and the batches, and returns the next state and the outs."""
+    """Hold a call and its inputs. `call` takes a state and the batches, and returns the next state and the outs.
+
+    An out is what a step returns besides the next state.
+    """
 
     fresh: Callable[[], Any]
     """Returns an initial state that no call has changed."""

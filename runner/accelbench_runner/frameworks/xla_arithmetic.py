@@ -42,6 +42,7 @@ FACTORISATIONS = (
 )
 """Kinds of `library_operations.FACTORISATIONS`, by LAPACK's names in the targets of custom calls."""
 FACTORISING = {"cholesky": "cholesky", "triangular-solve": "triangular_solve"}
+"""Kinds of `library_operations.FACTORISATIONS`, by HLO's opcodes."""
 REAL_FFT = re.compile(r"fft_type=I?RFFT")
 FFT_LENGTHS = re.compile(r"fft_length=\{([\d,]*)\}")
 RESULT = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(bf16|[fc]\d+\w*)\[([\d,]*)\]")
@@ -152,7 +153,8 @@ def _count_without_calls(opcode: str, line: str, result: Numbers, operands: Sequ
         case _ if opcode in FACTORISING:
             return _count_factorisation(FACTORISING[opcode], operands)
         case _ if opcode in ELEMENTWISE:
-            return float(result.size * (library_operations.complex_factor(opcode) if result.is_complex else 1))
+            factor = library_operations.complex_factor(opcode) if result.is_complex else 1
+            return float(factor * result.size)
         case _:
             return 0.0
 

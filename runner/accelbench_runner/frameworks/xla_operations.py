@@ -184,7 +184,7 @@ def _count_library_call(line: str) -> Operations:
     match = TARGET.search(line)
     target = match[1].lower() if match else ""
     if "fmha" in target:
-        return PRODUCT * 2  # cuDNN's fused attention
+        return PRODUCT * 2  # cuDNN's fused attention: of queries and keys, and of the weights and values
     if is_convolution_call(line):
         return CONVOLUTION
     return PRODUCT if is_product_call(line) else Operations()

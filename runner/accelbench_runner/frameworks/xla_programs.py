@@ -156,9 +156,12 @@ def _name_fusions(module: Module, fusions: Sequence[Instruction]) -> Iterator[st
     """Yield a name for each group of fusions that have the same operations, such as `add, dot x2 (4 kernels)`."""
     kernel_counts: Counter[tuple[str, ...]] = Counter()
     for fusion in fusions:
-        opcodes = (instruction.opcode for name in fusion.called for instruction in _walk_instructions(module, name))
-        counts = sorted(Counter(opcode for opcode in opcodes if opcode not in UNNAMED_OPCODES).items())
-        if counts:
+        fused: list[Instruction] = []
+        for computation in fusion.called:
+            fused += _walk_instructions(module, computation)
+        opcodes = [instruction.opcode for instruction in fused if instruction.opcode not in UNNAMED_OPCODES]
+        counts = sorted(Counter(opcodes).items())
+        if counts:  # otherwise the fusion only moves numbers
             operations = tuple(f"{opcode} x{count}" if count > 1 else opcode for opcode, count in counts)
             kernel_counts[operations] += 1
     largest_first = sorted(kernel_counts, key=lambda operations: (-len(operations), operations))

@@ -30,7 +30,7 @@ NAMED_OPERATIONS = 5
 
 @dataclass
 class Frames:
-    """Hold the tables of HLO's text by which a stack frame is found."""
+    """Hold the tables of HLO's text by which a stack frame is found; their keys are numbers, as text."""
 
     files: dict[str, str] = field(default_factory=dict)
     locations: dict[str, Line] = field(default_factory=dict)
@@ -45,26 +45,26 @@ class Frames:
         for line in text.splitlines():
             if line in ("FileNames", "FunctionNames", "FileLocations", "StackFrames"):
                 section = line
-            elif section == "FileNames" and (found := FILE_NAME.match(line)):
-                tables.files[found[1]] = found[2]
-            elif section == "FileLocations" and (found := LOCATION.match(line)):
-                tables.locations[found[1]] = (tables.files.get(found[2], ""), int(found[3]))
-            elif section == "StackFrames" and (found := STACK_FRAME.match(line)):
+            elif section == "FileNames" and (match := FILE_NAME.match(line)):
+                tables.files[match[1]] = match[2]
+            elif section == "FileLocations" and (match := LOCATION.match(line)):
+                tables.locations[match[1]] = (tables.files.get(match[2], ""), int(match[3]))
+            elif section == "StackFrames" and (match := STACK_FRAME.match(line)):
                 # The text adds 1 to the number of the parent: 1, which becomes 0 here, means that there is no parent.
-                parent = str(int(found[3]) - 1) if found[3] else ""
-                tables.frames[found[1]] = (found[2], parent)
+                parent = str(int(match[3]) - 1) if match[3] else ""
+                tables.frames[match[1]] = (match[2], parent)
             elif line.startswith(("%", "ENTRY")):
                 break
         return tables
 
-    def line(self, frame: str, is_users: Callable[[str], bool]) -> Line | None:
+    def line(self, frame: str, is_user_file: Callable[[str], bool]) -> Line | None:
         """Return the innermost line of the user's program in the stack of a frame; None if there is none."""
         visited: set[str] = set()
         while frame in self.frames and frame not in visited:
             visited.add(frame)
             location, parent = self.frames[frame]
             line = self.locations.get(location)
-            if line is not None and is_users(line[0]):
+            if line is not None and is_user_file(line[0]):
                 return line
             frame = parent
         return None
@@ -82,10 +82,10 @@ class ProgramDescription:
     """Names of the instructions that a loop may run several times."""
 
 
-def describe_program(text: str, is_users: Callable[[str], bool]) -> ProgramDescription:
+def describe_program(text: str, is_user_file: Callable[[str], bool]) -> ProgramDescription:
     """Describe the instructions of a module in XLA's text format.
 
-    `is_users` returns True for a file of the user's program: only its lines are named.
+    `is_user_file` returns True for a file of the user's program: only its lines are named.
     """
     module, frames = Module(text), Frames.parse(text)
     operations: dict[str, Operation] = {}
@@ -94,7 +94,7 @@ def describe_program(text: str, is_users: Callable[[str], bool]) -> ProgramDescr
     for computation in module.computations:
         for instruction in module.instructions(computation):
             if name := NAME.match(instruction.line):
-                operations[name[1]] = _describe(module, frames, instruction, is_users)
+                operations[name[1]] = _describe(module, frames, instruction, is_user_file)
                 if computation in looped_computations:
                     looped_instructions.add(name[1])
     module_name = MODULE.match(text)
@@ -103,35 +103,38 @@ def describe_program(text: str, is_users: Callable[[str], bool]) -> ProgramDescr
 
 def _looped_computations(module: Module) -> set[str]:
     """Return the names of the computations that loops run, and of those that these call."""
+    unvisited: list[str] = []
+    for computation in module.computations:
+        for instruction in module.instructions(computation):
+            if instruction.opcode == "while":
+                unvisited += instruction.called
     looped: set[str] = set()
-    unseen = [
-        called
-        for computation in module.computations
-        for instruction in module.instructions(computation)
-        if instruction.opcode == "while"
-        for called in instruction.called
-    ]
-    while unseen:
-        computation = unseen.pop()
+    while unvisited:
+        computation = unvisited.pop()
         if computation not in looped:
             looped.add(computation)
-            unseen += [called for each in module.instructions(computation) for called in each.called]
+            for instruction in module.instructions(computation):
+                unvisited += instruction.called
     return looped
 
 
-def _describe(module: Module, frames: Frames, instruction: Instruction, is_users: Callable[[str], bool]) -> Operation:
+def _describe(
+    module: Module, frames: Frames, instruction: Instruction, is_user_file: Callable[[str], bool]
+) -> Operation:
     """Return the operations that an instruction performs, such as those inside a fusion, and their lines."""
     contained = list(_contained(module, instruction))
-    numbers = [found[1] for each in contained if (found := FRAME.search(each.line))]
-    lines = (frames.line(number, is_users) for number in numbers)
+    frame_matches = (FRAME.search(inner.line) for inner in contained)
+    lines = (frames.line(match[1], is_user_file) for match in frame_matches if match)
     source = format_lines(line for line in lines if line is not None)
-    names = [_operation(each) for each in contained if each.opcode not in UNNAMED_OPCODES] or [_operation(instruction)]
-    distinct = list(dict.fromkeys(names))
-    merged = len(names) > 1
-    if not merged:
+    names = [_operation(inner) for inner in contained if inner.opcode not in UNNAMED_OPCODES]
+    if not names:  # it only moves numbers
+        names = [_operation(instruction)]
+    if len(names) == 1:
         return Operation(_clip(names[0]), source)
-    listed = ", ".join(distinct[:NAMED_OPERATIONS])
-    more = f" and {len(distinct) - NAMED_OPERATIONS} more" if len(distinct) > NAMED_OPERATIONS else ""
+    distinct_names = list(dict.fromkeys(names))
+    listed = ", ".join(distinct_names[:NAMED_OPERATIONS])
+    more_count = len(distinct_names) - NAMED_OPERATIONS
+    more = f" and {more_count} more" if more_count > 0 else ""
     return Operation(_clip(f"fusion of {listed}{more}"), source, merged=True)
 
 
@@ -147,8 +150,9 @@ def _contained(module: Module, instruction: Instruction) -> Iterator[Instruction
 
 def _operation(instruction: Instruction) -> str:
     """Return the name of an instruction's operation in JAX, such as `dot_general`; without one, its opcode."""
-    found = OPERATION.search(instruction.line)
-    return (found[1].rpartition("/")[2] if found else "") or instruction.opcode
+    match = OPERATION.search(instruction.line)
+    name = match[1].rpartition("/")[2] if match else ""  # without scopes, as of `jit(step)/dot_general`
+    return name or instruction.opcode
 
 
 def _clip(name: str) -> str:

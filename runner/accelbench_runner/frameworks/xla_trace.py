@@ -1,4 +1,4 @@
-"""Find the runs of HLO instructions in a trace of JAX's profiler. Pure."""
+"""Find the runs of HLO instructions in a trace of JAX's profiler."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,8 +21,8 @@ def find_operations(events: Sequence[Event], program: ProgramDescription, *, op_
     """Return the runs of HLO instructions: those on a device if there are any, else those on the host's threads.
 
     Events without an instruction, such as `PjitFunction`, dispatch work, and are left out. `program` is the call's own,
-    and `op_by_op` means that each other program is one operation. On the host, gaps mean something only then: parts of
-    a compiled program are in no event.
+    and `op_by_op` means that each other program is one operation. On the host, gaps between the runs mean something
+    only with `op_by_op`: some instructions of a compiled program have no event there.
     """
     instructions = [event for event in timed(events) if "hlo_op" in event.get("args", {})]
     streams = _streams(events)
@@ -47,11 +47,13 @@ def _intervals(events: Sequence[Event], program: ProgramDescription, *, op_by_op
         instruction, run = str(arguments["hlo_op"]), str(arguments.get("run_id", event["ts"]))
         if program.module and module == program.module:
             operation = program.operations.get(instruction) or Operation(_clip(instruction))
-            key, repeats = (module, instruction, run), instruction in program.looped
+            key = (module, instruction, run)
+            is_looped = instruction in program.looped
         else:
             operation = Operation(_clip(module.removeprefix(JITTED)), merged=not op_by_op)
-            key, repeats = (module, run), False
-        intervals.append(interval(event, operation, counts=repeats or key not in counted))
+            key = (module, run)
+            is_looped = False
+        intervals.append(interval(event, operation, counts=is_looped or key not in counted))
         counted.add(key)
     return intervals
 
