@@ -186,8 +186,9 @@ def accept(
 ) -> Plan | Refused:
     """Return the plan of a run, or the problems of its manifest.
 
-    `runner` is the one that the run's status records; None before the first step of the run. A recorded runner is used
-    instead of `profiles`, `image` and `pod_template`.
+    `image` is the operator's runner image, for profiles without one, and `pod_template` has the administrator's
+    defaults. `runner` is the one that the run's status records; None before the first step of the run. A recorded
+    runner is used instead of `profiles`, `image` and `pod_template`.
     """
 
     def choose_runner(run: BenchmarkRun) -> UsedRunner:
@@ -258,7 +259,7 @@ def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem
 
 
 def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
-    """Yield a problem for each field of the pod template that is forbidden."""
+    """Yield a problem for each field of the run's pod template that is forbidden or contradicts the profile."""
     template = PodTemplate.model_validate(run.spec.pod_template)
     path = "spec.podTemplate"
     annotations = template.metadata.annotations if template.metadata else {}

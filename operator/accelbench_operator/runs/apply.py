@@ -178,6 +178,7 @@ class Applier:
             # A Job that caused a conflict may have been deleted since; the next step creates another.
             if stored is not None:
                 memory = self.memory(metadata.uid)
+                # A Job or pod with another case document is examined before its result counts.
                 memory.documents[name] = frozenset({digest_document(document_of(job["spec"]["template"]))})
                 self._put_job(stored, metadata.uid)
                 memory.own_jobs[name] = stored["metadata"]["uid"]

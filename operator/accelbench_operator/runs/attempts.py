@@ -67,7 +67,10 @@ class Observed:
         return reporting_pod(self.pods_of(attempt))
 
     def has_other_case(self, attempt: Attempt) -> bool:
-        """Return True if the attempt's Job or one of its pods has another case document than the operator wrote."""
+        """Return True if the attempt's Job or one of its pods has another case document than the operator wrote.
+
+        False if this process does not know which documents they may have.
+        """
         expected = self.documents.get(attempt.job)
         job = self.job(attempt)
         documents = {pod.document for pod in self.pods_of(attempt)}

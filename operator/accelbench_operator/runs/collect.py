@@ -83,6 +83,7 @@ def _read_outcome(
     changes = find_case_changes(case, result.case) if result else ()
     if changes:
         return case_changed("the result in the pod's log", changes)
+    # The failure counts unless a result is returned below; its reason decides whether another attempt follows.
     # If the runner has used all its time, its incomplete result is accepted: another attempt would get no more time.
     was_interrupted = result is not None and not result.complete and not _ran_overtime(pod, case)
     if was_interrupted:

@@ -461,7 +461,7 @@ def _decide_after_end(
 
 
 def _start_active_time(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Set the start of the run's active time, unless it is set."""
+    """Set the start of the run's active time to the first start of a container of `pods`, unless it is set."""
     if status.active_start_time is not None:
         return status
     # A node's clock may be wrong: a container starts neither before the API server created its pod, nor after now.

@@ -165,8 +165,8 @@ def _resource_changes(ours: Manifest, theirs: Manifest) -> Iterator[str]:
         their_amounts = theirs.get(kind) or {}
         for resource, our_amount in (ours.get(kind) or {}).items():
             their_amount = their_amounts.get(resource)
-            is_admitted = _is_at_least if resource in RAISED_BY_WEBHOOKS else _is_same_quantity
-            if our_amount is not None and not is_admitted(our_amount, their_amount):
+            accepts = _is_at_least if resource in RAISED_BY_WEBHOOKS else _is_same_quantity
+            if our_amount is not None and not accepts(our_amount, their_amount):
                 yield f"{kind} of {resource} are {_show(their_amount)} instead of {_show(our_amount)}"
     if not _contains(theirs.get("claims"), ours.get("claims")):
         yield "its claim on a device differs"
@@ -222,7 +222,10 @@ def _contains_field(their_value: Any, name: str, our_value: Any) -> bool:
 
 
 def _is_same_quantity(ours: Any, theirs: Any) -> bool:
-    """Return True if both are the same amount; the API server writes `1024Mi` as `1Gi`."""
+    """Return True if both are the same amount; the API server writes `1024Mi` as `1Gi`.
+
+    Amounts that cannot be parsed are compared as texts.
+    """
     if theirs is None:
         return False
     try:
@@ -232,7 +235,7 @@ def _is_same_quantity(ours: Any, theirs: Any) -> bool:
 
 
 def _is_at_least(ours: Any, theirs: Any) -> bool:
-    """Return True if their amount is ours or a larger one."""
+    """Return True if their amount is ours or a larger one; amounts that cannot be parsed must be equal texts."""
     if theirs is None:
         return False
     try:

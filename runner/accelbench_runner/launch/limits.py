@@ -42,7 +42,8 @@ def measure_undisturbed(
     """
     import numpy as np
 
-    if adapter.device(adapter.put(np.zeros(1))).name in SHEETS:
+    array = adapter.put(np.zeros(1))
+    if adapter.device(array).name in SHEETS:
         return None
     usage_before, began = processors.usage(), clock.seconds()
     limits = measure(adapter, platform, monitor, clock)

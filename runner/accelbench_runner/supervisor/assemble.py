@@ -446,7 +446,7 @@ def _time_spent(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[st
         launch_seconds += launch.wall_seconds
         warm_probe_seconds += launch.warm.wall_seconds if launch.warm else 0.0
         block_seconds += sum(block.seconds for block in launch.blocks)
-        for name, seconds in launch.asides.items():
+        for name, seconds in launch.asides.items():  # activities outside the phases
             part_seconds[name] = part_seconds.get(name, 0.0) + seconds
         for phase in launch.phases:
             part_seconds[phase.phase] = part_seconds.get(phase.phase, 0.0) + phase.seconds

@@ -134,6 +134,7 @@ class Launcher:
 
         Returns None if a signal or the case's time limit ended the process.
         """
+        # The start runs none of accelbench's own probes, and `probe` is the purpose of a warm probe.
         request = self._make_request(variant, round_number, directory, PROBES, "probe")
         listener = self._make_listener(limit, case_seconds, forward, phase_reached)
         child_exit, outcome = self._run(listener, request)

@@ -81,7 +81,8 @@ def unit_cost(
     arrivals = case.measurement.arrivals
     if arrivals is not None:
         # A launch without service times counts with the variant's time.
-        seconds = geometric_mean(launch.service_seconds() or seconds for launch in launches)
+        service_seconds = [launch.service_seconds() or seconds for launch in launches]
+        seconds = geometric_mean(service_seconds)
     occupied_seconds = 1 / arrivals.rate_per_second if arrivals is not None else seconds
     numbers = unit_joules(launches, occupied_seconds) | unit_price(case, occupied_seconds)
     limits = device_roof(case, all_launches)
@@ -90,7 +91,7 @@ def unit_cost(
         "limit_bytes_per_second": limits.bytes_per_second,
     }
     numbers |= {name: value for name, value in limit_numbers.items() if value}
-    work = work_per_unit(launches[0])
+    work = work_per_unit(launches[0])  # the same in every launch of the variant
     if work is None:
         return UnitCost(numbers, limits=limits.source)
     flops, bytes_moved = work

@@ -140,7 +140,7 @@ def _outcome_ended_by_probe(
     elif child_exit.killed_for == "limit" and nearest_limit == "probe":
         problem = f"did not finish within {listener.allowance.probe_limit_seconds:g} s"
     elif child_exit.killed_for == "limit":
-        problem = "did not finish"
+        problem = "did not finish"  # before the launch's own limit
     elif child_exit.status < 0:
         problem = f"crashed ({signal.Signals(-child_exit.status).name})"
     else:
