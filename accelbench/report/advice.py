@@ -102,21 +102,24 @@ def has_scattered_launches(variant: VariantResult, result: Result) -> bool:
 
 
 def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
-    """Yield which setting to change so that more rounds decide comparisons; nothing if every comparison is decided."""
+    """Yield which setting to change so that more rounds decide comparisons.
+
+    Yield nothing if every comparison is decided, or if no setting would give more rounds.
+    """
     if not any(map(_is_undecided, result.comparisons)):
         return
     measurement = result.case.measurement
     match result.stopped:
         case StopReason.TIME_LIMIT_REACHED | StopReason.NO_TIME_FOR_ROUND:
-            advice, field = "allow time for more rounds", f"timeLimitSeconds: {measurement.time_limit_seconds}"
+            advice, setting = "allow time for more rounds", f"timeLimitSeconds: {measurement.time_limit_seconds}"
         case StopReason.MAXIMUM_ROUNDS_REACHED:
-            advice, field = "allow more rounds", f"rounds.max: {measurement.rounds_max}"
+            advice, setting = "allow more rounds", f"rounds.max: {measurement.rounds_max}"
         case StopReason.TARGET_MET:
             target = figures.percent(float(measurement.target_relative_error))
-            advice, field = "ask for a narrower interval", f"targetRelativeError: {target}"
+            advice, setting = "ask for a narrower interval", f"targetRelativeError: {target}"
         case _:
-            return  # interrupted, not finished, or too many failures: no setting would give more rounds
-    yield f"{advice} (measurement.{field} here)"
+            return  # interrupted, not finished, or too many failures
+    yield f"{advice} (measurement.{setting} here)"  # the setting with its value in this run
 
 
 def _is_undecided(comparison: Comparison) -> bool:

@@ -253,7 +253,7 @@ def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str
 
 
 def format_number(field: str, value: float | None, bound: Bound | None = None) -> str:
-    """Format a value of a field of `Numbers`, as `number_text` does; empty if it is None."""
+    """Format a value of a field of `Numbers`, as `number_text` does: empty if it is None, `none` for 0 of a unit."""
     unit = MEASURED[field].unit
     if value is None:
         return ""

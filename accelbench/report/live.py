@@ -144,7 +144,7 @@ class Lines:
             when = f"round {event.round}" if event.round else "before the first round"
             self._print(f"{when}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
         elif isinstance(event, LaunchStarted):
-            self._explain_more_rounds()
+            self._explain_more_rounds()  # only now: after a round it is not known yet whether measuring continues
         elif isinstance(event, RoundFinished):
             self._finish_round(event)
         elif isinstance(event, MachineSeen):
@@ -167,7 +167,7 @@ class Lines:
                 self._print(f"after round {event.round}: {line}")
 
     def _explain_more_rounds(self) -> None:
-        """Print, once per case, why there are more rounds than the minimum: until intervals are narrow enough."""
+        """After the minimum of rounds, print once per case what ends further ones: intervals that are narrow enough."""
         if self._case is None or self._rounds_explained or self._valid_rounds < self._case.measurement.rounds_min:
             return
         self._rounds_explained = True

@@ -145,7 +145,10 @@ def _state_after_round(state: VariantState, event: RoundFinished) -> VariantStat
 
 
 def remaining_time_of_case(progress: Progress, now: float) -> Remaining | None:
-    """Estimate the times until a case has its minimum and its maximum of rounds; None before the first launch ends."""
+    """Estimate the times until a case has its minimum and its maximum of rounds; None before the first launch ends.
+
+    A case ends at its time limit, so neither time is longer than what is left until then.
+    """
     durations = [seconds for state in progress.states for seconds in state.wall_seconds]
     if not durations:
         return None

@@ -100,10 +100,9 @@ class TerminalReport:
             yield Text("\nWhy", style="bold")
             yield from map(Text, reasons)
             yield Text()
-        if result.comparisons or result.variants:
-            yield from _phases(result)
-            yield from _detail_tables(result)
-            yield from _outliers(result)
+        yield from _phases(result)
+        yield from _detail_tables(result)
+        yield from _outliers(result)
         yield from _remarks(result)
         yield from _checks(result)
         yield from _expectations(self.expectations)
@@ -152,7 +151,7 @@ def _with_short_heading(column: TableColumn) -> TableColumn:
 
 
 def _detail_tables(result: Result) -> Iterable[RenderableType]:
-    """Yield the tables below the verdict: the slowest calls, operations, first calls, and work."""
+    """Yield the tables below the verdict that are not empty: requests, slowest calls, operations, first calls, work."""
     for table in (
         details.requests(result),
         details.tail(result),

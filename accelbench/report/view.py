@@ -235,7 +235,8 @@ def variant_rows(result: Result) -> tuple[VariantRow, ...]:
 def compared_rows(result: Result) -> tuple[VariantRow, ...]:
     """Return a row of the verdict table for each variant except the baseline.
 
-    Under the protocol `latency`, a variant has two rows: its median, and its 99th percentile if that was compared.
+    Under the protocols `latency` and `arrivals`, a variant has two rows: its median, and its 99th percentile if that
+    was compared.
     """
     rows = [row for row in variant_rows(result) if row.name != result.case.baseline]
     if not result.tail_comparisons:
@@ -405,15 +406,15 @@ def _why_stopped(result: Result, stopped: StopReason) -> str:
     limit = f"{result.case.measurement.time_limit_seconds} s"
     launched_rounds = result.rounds + len(result.quarantined)
     total_seconds = float(result.overhead.get("total", 0))
-    round_duration = ""
+    duration_text = ""  # ` (about 12 s)` after `another round`; empty if the duration of a round is unknown
     if launched_rounds and total_seconds:
-        round_duration = f" (about {figures.duration(total_seconds / launched_rounds)})"
+        duration_text = f" (about {figures.duration(total_seconds / launched_rounds)})"
     # Observations have no intervals, so for them TARGET_MET only means the minimum number of rounds.
     return {
         StopReason.TARGET_MET: "" if result.observations else "target met",
         StopReason.MAXIMUM_ROUNDS_REACHED: "the maximum",
         StopReason.TIME_LIMIT_REACHED: f"time limit of {limit} reached",
-        StopReason.NO_TIME_FOR_ROUND: f"another round{round_duration} would not fit the limit of {limit}",
+        StopReason.NO_TIME_FOR_ROUND: f"another round{duration_text} would not fit the limit of {limit}",
         StopReason.INTERRUPTED: "interrupted",
         StopReason.NOTHING_TO_COMPARE: "nothing left to compare",
     }[stopped]

@@ -115,10 +115,11 @@ def _sum_of_squares(logarithms: Sequence[float], ends: Sequence[int]) -> float:
 
 
 def _long_run_variance(logarithms: Sequence[float], ends: Sequence[int]) -> float:
-    """Return the variance of the residuals times (1 + r) / (1 - r), where r is their lag-1 correlation, 0 if negative.
+    """Return the variance of the residuals times (1 + r) / (1 - r), where r is their lag-1 correlation.
 
-    `ends` has the index after each segment. Divided by n, the returned value is the variance of the mean of n results
-    of an autoregressive process of order 1.
+    The correlation is limited to the range from 0 to `MAXIMUM_CORRELATION`. `ends` has the index after each
+    segment. Divided by n, the returned value is the variance of the mean of n results of an autoregressive process of
+    order 1.
     """
     residuals = _residuals(logarithms, ends)
     degrees_of_freedom = len(logarithms) - len(ends)

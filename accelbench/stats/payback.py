@@ -44,7 +44,7 @@ class PaybackEstimate:
     lower: float | None
     """Lower end of the interval in steps; None if the interval is empty."""
     upper: float | None
-    """Upper end; None if there is none, because the step times do not differ significantly."""
+    """Upper end; None if the step times do not differ significantly, so that there is none, or if `lower` is None."""
     extra_seconds: float
     """First-call cost of the variant minus the baseline's, as the mean over rounds."""
 

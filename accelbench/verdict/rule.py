@@ -42,7 +42,7 @@ class ValidMeasurement:
     def decide(self, interval: Interval, margin: float) -> Verdict:
         """Return the verdict on a speedup's interval.
 
-        `margin` is the largest relative difference that does not matter.
+        `margin` is the largest relative difference that does not matter, for the speedup and for its inverse alike.
         """
         if interval.lower > 1 + margin:
             return "faster"

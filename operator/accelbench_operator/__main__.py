@@ -31,7 +31,7 @@ async def run(settings: Settings) -> None:
 
     An error of a task ends the process, so that the kubelet restarts the container.
     """
-    if task := asyncio.current_task():
+    if task := asyncio.current_task():  # never None in a coroutine; the condition is for the type checker
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             # Until kopf starts and sets its own handlers, a signal cancels this task (see `main`).
             asyncio.get_running_loop().add_signal_handler(signal_number, task.cancel)

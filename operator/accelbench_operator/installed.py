@@ -37,7 +37,7 @@ async def run_checks(
     """Yield a line for each check that passes; raise NotAtWorkError or ApiError at the first check that fails."""
     await _wait_for_crds(api, time.monotonic() + PUBLISH_SECONDS)
     yield f"the API server has the CRDs of {GROUP}/{VERSION} as this release writes them"
-    for namespace in settings.namespaces or (None,):
+    for namespace in settings.namespaces or (None,):  # None stands for all namespaces
         await api.get(RUN.path(namespace), {"limit": 1})
         yield f"the operator may list runs in {namespace or 'every namespace'}"
     if settings.lease is None:

@@ -212,7 +212,10 @@ class Operator:
         return (*self._runs.history.beyond_limit(), *(result.key for result in results))
 
     async def _delete(self, key: Key) -> None:
-        """Delete a run or a result; do not delete a run that somebody has changed since it finished."""
+        """Delete a run or a result; raise ConflictError for a run that somebody has changed since it finished.
+
+        A run that the history has forgotten is not deleted.
+        """
         if key.kind != RUN.name:
             await self._cluster.delete_result(key.namespace, key.name, key.uid)
         elif version := self._runs.history.version(key):

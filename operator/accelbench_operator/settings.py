@@ -136,8 +136,12 @@ def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
     try:
         tls.context()  # only to check the files
     except OSError as error:
-        files = " and ".join([str(tls.certificate), str(tls.key), *([client_ca] if client_ca else [])])
-        raise SettingsError(f"ACCELBENCH_METRICS_TLS: {files} must be PEM files that match: {error}") from error
+        files = [str(tls.certificate), str(tls.key)]
+        if client_ca:
+            files.append(client_ca)
+        raise SettingsError(
+            f"ACCELBENCH_METRICS_TLS: {' and '.join(files)} must be PEM files that match: {error}"
+        ) from error
     return tls
 
 

@@ -93,7 +93,7 @@ def missing_fields(own: Schema, served: Schema, path: str) -> Iterator[str]:
     if isinstance(own.get("items"), Mapping):
         yield from missing_fields(own["items"], served.get("items", {}), f"{path}[]")
     if isinstance(own.get("additionalProperties"), Mapping):
-        served_values = served.get("additionalProperties")
+        served_values = served.get("additionalProperties")  # True or False allows or forbids values, without a schema
         if not isinstance(served_values, Mapping):
             served_values = {}
         yield from missing_fields(own["additionalProperties"], served_values, f"{path}.*")

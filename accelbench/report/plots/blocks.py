@@ -51,8 +51,9 @@ def plot(
         height = PANEL * len(timed) + 44
         figure = canvas.figure(width, height)
         for index, (variant, launches) in enumerate(timed.items()):
-            top, bottom = index * PANEL + 26, height - (index + 1) * PANEL + 8
-            axes = canvas.place(figure, left=62, right=14, top=top, bottom=bottom)
+            top_margin = index * PANEL + 26
+            bottom_margin = height - (index + 1) * PANEL + 8
+            axes = canvas.place(figure, left=62, right=14, top=top_margin, bottom=bottom_margin)
             axes.set_yscale("log" if logarithmic else "linear")
             _draw_panel(axes, launches, rounds, quarantined, maximum_dots)
             title_x = -54 / (width - 76)  # 54 pixels left of the axes; 76 = 62 + 14

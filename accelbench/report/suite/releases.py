@@ -1,6 +1,7 @@
 """Compare what each release makes of a program, and what else differs between the releases' environments. Pure.
 
-Releases are variants with the same `use` in environments of their own. Nothing here is timed, so nothing has noise.
+Releases are variants with the same `use` (framework and mode, as `jax/jit`) in environments of their own. Nothing here
+is timed, so nothing has noise.
 """
 
 import itertools
@@ -37,7 +38,8 @@ class ReleaseNumber:
     def changes(self) -> tuple[str, ...]:
         """Return the releases whose number differs from that of the release before; unknown numbers are skipped."""
         known = [(release, value) for release, value in self.values.items() if value is not None]
-        return tuple(release for (_, before), (release, after) in itertools.pairwise(known) if after != before)
+        neighbours = itertools.pairwise(known)
+        return tuple(release for (_, value_before), (release, value) in neighbours if value != value_before)
 
 
 @dataclass(frozen=True)

@@ -227,6 +227,7 @@ def count_table(suite: Suite) -> Table | None:
     columns = (TableColumn("variant over baseline"), *(TableColumn(heading, number=True) for heading in headings))
     rows = []
     for summary in suite.summaries:
+        # In the order of the headings, which is that of `COUNTED`.
         verdict_counts = [summary.counts.get(outcome, 0) for outcome in COUNTED if outcome in VERDICTS]
         without_verdict = sum(summary.counts.values()) - sum(verdict_counts)
         rows.append((str(summary.pair), *map(str, verdict_counts), str(without_verdict)))
@@ -331,7 +332,8 @@ def _missing_cells(run: BenchmarkRun, label: str) -> Iterator[Cell]:
     margin = float(run.spec.measurement.equivalence_margin.removesuffix("%")) / 100  # a manifest has a percentage
     for variant in run.spec.variants:
         if variant.label != run.baseline:
-            yield Cell(label, Pair(variant.label, run.baseline), "not measured", "not measured", margin)
+            pair = Pair(variant.label, run.baseline)
+            yield Cell(case=label, pair=pair, outcome="not measured", text="not measured", margin=margin)
 
 
 def _cells(result: Result, label: str) -> Iterator[Cell]:
@@ -346,13 +348,13 @@ def _cells(result: Result, label: str) -> Iterator[Cell]:
             continue
         outcome = _outcome(row.verdict)
         yield Cell(
-            label,
-            Pair(row.name, baseline),
-            outcome,
-            row.verdict or outcome,  # a variant without a comparison has an empty verdict
-            margin,
-            row.bounds,
-            "" if outcome in VERDICTS else _reason(result, row.name, row.comparison),
+            case=label,
+            pair=Pair(row.name, baseline),
+            outcome=outcome,
+            text=row.verdict or outcome,  # a variant without a comparison has an empty verdict
+            margin=margin,
+            bounds=row.bounds,
+            reason="" if outcome in VERDICTS else _reason(result, row.name, row.comparison),
         )
 
 

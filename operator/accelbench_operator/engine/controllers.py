@@ -111,7 +111,7 @@ class Controllers:
         """Return the namespaces where the API server refuses a list, because the namespace or a Role was deleted.
 
         Nothing is reconciled there; the other namespaces are served. If no namespace is listed completely, return
-        none: the operator excuses these namespaces when it reports whether it is ready, and then it is not.
+        none: the operator counts as ready without the returned namespaces, but it must not without any namespace.
         """
         is_complete = dict.fromkeys(self._namespaces, True)
         refused = set()

@@ -187,4 +187,4 @@ def advance(case: LiveCase, event: Event, variants: Container[str]) -> LiveCase:
     if isinstance(event, RoundFinished):
         comparisons = tuple(estimate for estimate in event.comparisons if estimate.variant in variants)
         return replace(case, round=event.round, comparisons=comparisons)
-    return case
+    return case  # other events are no progress
