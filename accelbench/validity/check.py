@@ -62,7 +62,7 @@ def percent(share: float) -> str:
 
 
 def failed(reading: str | Unreadable) -> Finding:
-    """Return a failed outcome with the measured values, or with the reason why the launch reported no fact.
+    """Return a failed outcome with the measured values, or with the reason why a fact is missing or invalid.
 
     If the fact is missing because accelbench's own probe failed, the variant is not to blame: the outcome is untested.
     """
@@ -163,7 +163,10 @@ ValidityCheck = LaunchCheck | CaseCheck
 
 
 def remedy_for(check: ValidityCheck, fingerprint: Mapping[str, str]) -> str:
-    """Return what to do if the check fails on a machine with this fingerprint; empty if the check has no advice."""
+    """Return what to do if the check fails on a machine with this fingerprint; empty if the check has no advice.
+
+    A check for disturbances by other load has no `remedy`, because the variant is not to blame, but `advice`.
+    """
     if check.remedy or isinstance(check, CaseCheck):
         return check.remedy
     return check.advice(fingerprint)

@@ -33,13 +33,13 @@ def _judge(environment: CaseEnvironment, launch: LaunchRecord) -> Finding:
 
 
 def _describe_problem(environment: CaseEnvironment, module: str, package: ImportedPackage) -> str:
-    """Return how an imported package differs from what the environment holds; empty if it does not."""
+    """Return how an imported package differs from the environment's, by place or by version; empty if it does not."""
     locked_version = environment.version_of(module)
     path = PurePath(package.file)
     is_inside = any(path.is_relative_to(directory) for directory in environment.directories)
     if package.file and not is_inside:
-        own = f", which has {module} {locked_version}" if locked_version else ""
-        return f"{module} {package.version} is {package.file}, outside of environment {environment.name}{own}"
+        locked = f", which has {module} {locked_version}" if locked_version else ""
+        return f"{module} {package.version} is {package.file}, outside of environment {environment.name}{locked}"
     version = package.version.partition("+")[0]  # without the build: a lock has 2.14.1 for 2.14.1+cu130
     if version and locked_version and version != locked_version.partition("+")[0]:
         return f"{module} is {package.version}, and environment {environment.name} was locked with {locked_version}"

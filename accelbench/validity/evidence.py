@@ -1,4 +1,8 @@
-"""Hold what validity checks evaluate: a case and its successful launches."""
+"""Hold what validity checks evaluate: a case and its successful launches.
+
+A round is disturbed if other load on the machine affected it. Its launches are quarantined: they do not count. But if
+the case accepts noise, or if every round was disturbed, all launches count (`accelbench.validity.quarantine`).
+"""
 
 from dataclasses import dataclass
 
@@ -14,14 +18,14 @@ class Evidence:
     launches: tuple[LaunchRecord, ...]
     """Launches that count."""
     quarantined: tuple[LaunchRecord, ...] = ()
-    """Launches of disturbed rounds."""
+    """Launches of disturbed rounds, which do not count."""
 
     def launches_of(self, variant: str) -> tuple[LaunchRecord, ...]:
-        """Return the variant's launches that count, which no other load disturbed."""
+        """Return the variant's launches that count."""
         return tuple(launch for launch in self.launches if launch.variant == variant)
 
     def quarantined_of(self, variant: str) -> tuple[LaunchRecord, ...]:
-        """Return the variant's launches in rounds that other load disturbed."""
+        """Return the variant's launches of disturbed rounds, which do not count."""
         return tuple(launch for launch in self.quarantined if launch.variant == variant)
 
     @property

@@ -19,7 +19,7 @@ makes. Correct programs were off by up to 150 scales, and the smallest mistake, 
 UNCLEAR_RATIO = 2.0**26
 """Multiple up to which an error is no larger than 8 roundings of float32. A right program can be off by so much if it
 stops at a tolerance, or computes with numbers that were rounded to float32; a wrong one if it leaves out one term of
-262,144. So it fails, unless there is evidence that one of the two harmless reasons may apply."""
+262,144. So a program with such an error fails, unless there is evidence that a harmless reason may apply."""
 SAME_STEPS = (
     "if it approximates, in a fixed number of steps, what the reference computes exactly, let the reference take the "
     "same steps"
@@ -55,8 +55,8 @@ def judge(launch: LaunchRecord) -> Finding:
     reading = launch.parity.formula if launch.parity else None
     if reading is None:
         return untested("its outputs in float64 were not compared")
-    # Do not repeat an explanation that parity's reading has already.
-    diagnosis = "" if launch.parity and launch.parity.diagnosis == reading.diagnosis else reading.diagnosis
+    is_in_parity_reading = launch.parity is not None and launch.parity.diagnosis == reading.diagnosis
+    diagnosis = "" if is_in_parity_reading else reading.diagnosis  # the report shows parity's reading too
     return _judge_reading(launch, formula_run, reading, diagnosis)
 
 
@@ -98,7 +98,7 @@ def agrees(reading: ParityReading | None, maximum_ratio: float = MAXIMUM_RATIO) 
     """Return True if a program's outputs in float64 were compared, and agree with the reference.
 
     Outputs of a less exact algorithm agree too: few are beyond the tolerance, and none by much. For all other outputs
-    `maximum_ratio` is the largest error, as a multiple of the tolerance.
+    `maximum_ratio` is the largest error with which they agree, as a multiple of the tolerance.
     """
     if reading is None or not (reading.finite and reading.compared):
         return False

@@ -36,6 +36,7 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
                 "step switches autograd on for more than its gradients"
             )
         return passed("the step computes gradients")
+    # accelbench sets autograd on for a workload that declares gradients, or if the step raised an error without it.
     initial_mode = "on" if gradients.wanted or gradients.needed else "off"
     if gradients.actual != initial_mode:
         return failed(f"autograd was set {initial_mode}, but was {gradients.actual} afterwards: the step changed it")

@@ -63,6 +63,7 @@ def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: Limit
     """
     fastest = min(timed_launches, key=_seconds)
     seconds = _seconds(fastest)
+    # All launches of a variant declare the same work, and the first one declares some; `or` is for the type checker.
     flops, bytes_moved = work_per_unit(fastest) or DeclaredWork(0.0, 0.0)
     multiple = MAXIMUM_MULTIPLE[source]
     # Winograd's algorithm computes a convolution with a fourth of the declared FLOPs.

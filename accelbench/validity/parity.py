@@ -32,13 +32,15 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     if reading.failed_reference:
         return _judge_without_reference(launch.variant, reading)
     if not (reading.finite and reading.compared):
-        texts = [reading.detail, reading.diagnosis] if reading.finite else [f"cannot be compared: {reading.detail}"]
-        return untested("; ".join(filter(None, texts)))
+        detail = reading.detail if reading.finite else f"cannot be compared: {reading.detail}"
+        # Outputs that are not finite fail the check `non-finite`, whose reading has the diagnosis.
+        diagnosis = reading.diagnosis if reading.finite else ""
+        return untested("; ".join(filter(None, (detail, diagnosis))))
     if reading.worst_ratio <= 1:
         text = f"{reading.detail}, {reading.worst_ratio:.2g} of the tolerance"
         text += _format_resolution(reading) + _describe_form(reading)
         return _judge_agreement(case, launch, text)
-    largest_error = _largest_error_of_right_formula(case, reading)
+    largest_error = _describe_largest_error(case, reading)
     if largest_error:
         share = f"{reading.off:,} of {reading.elements:,} outputs"
         return passed(
@@ -49,8 +51,8 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     return failed("; ".join(filter(None, sentences)))
 
 
-def _largest_error_of_right_formula(case: Case, reading: ParityReading) -> str:
-    """Describe how large errors are at most, if the formula is right but less exact; empty if the outputs are wrong."""
+def _describe_largest_error(case: Case, reading: ParityReading) -> str:
+    """Describe the largest error of a program whose formula is right but less exact; empty if the outputs are wrong."""
     if reading.less_exact and _is_also_less_exact_in_float64(case, reading):
         return "a rounding of the largest output"
     is_exact_in_float64 = formula.agrees(reading.formula, MAXIMUM_RATIO_OF_RIGHT_FORMULA)

@@ -1,6 +1,7 @@
 """Separate rounds that other load disturbed: they count for no variant and are measured again.
 
-If the case accepts noise, disturbed rounds count and there is no verdict.
+Launches of such rounds are called quarantined. If the case accepts noise, disturbed rounds count and there is no
+verdict.
 
 The decision uses readings of the machine, never the times: dropping rounds because they are slow would bias the result.
 """
@@ -51,7 +52,10 @@ def noise_check_names() -> frozenset[str]:
 
 
 def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
-    """Return a text for each disturbance check that the launch fails, with the check, the variant and the reading."""
+    """Return a text for each disturbance check that the launch fails, with the check, the variant and the reading.
+
+    A launch that only observes is not disturbed, because it times nothing.
+    """
     if launch.observes:
         return ()
     failures = []
@@ -70,7 +74,7 @@ def split_disturbed(case: Case, launches: Sequence[Launch]) -> SplitRounds[Launc
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:
         launch_reasons = disturbances(case, launch)
-        if launch_reasons:
+        if launch_reasons:  # one disturbed launch makes its whole round disturbed
             reasons[launch.round] = reasons.get(launch.round, ()) + launch_reasons
     if case.measurement.accept_noise:
         return SplitRounds(counted=tuple(launches), noisy=reasons)

@@ -52,7 +52,7 @@ def _advice(fingerprint: Mapping[str, str]) -> str:
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if other processes used too much CPU time, or if any was on the device."""
+    """Fail if other processes used too much CPU time, or if any was on the device; untested if that is unknown."""
     neighbours = launch.facts.neighbours
     if isinstance(neighbours, Unreadable):
         return untested(neighbours)

@@ -32,7 +32,8 @@ def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
     readings = [fact for fact in facts if not isinstance(fact, Unreadable)]
     if not readings:
         unreadable = [fact for fact in facts if isinstance(fact, Unreadable)]
-        # False sorts before True: `min` prefers a fact that is missing without a failed probe.
+        # False sorts before True: `min` prefers a fact that is missing without a failed probe. Such a fact fails the
+        # variant; after a failed probe, the check is untested.
         return failed(min(unreadable, key=lambda fact: fact.probe_failed))
     if any(reading.ready is False for reading in readings):
         return failed("an output was not ready after synchronisation")

@@ -105,7 +105,7 @@ def _judge_shortfall(
     `arithmetic` and `program` are the launch's, `others` are the other variants' programs. The reading is the end of a
     sentence, such as `, of 2e+06 written: ...`; it is empty if hardly any operation is missing.
     """
-    needed = (arithmetic.written or 0.0) - arithmetic.unneeded
+    needed = (arithmetic.written or 0.0) - arithmetic.unneeded  # without `written`, nothing can be missing
     run = arithmetic.run or 0.0
     if run >= MINIMUM_LEFT_SHARE * needed or needed - run < MINIMUM_OPERATIONS:
         return passed("")
@@ -167,6 +167,7 @@ def describe_unlike_counts(case: Case, launches: Sequence[LaunchRecord]) -> Iter
     Both the operations that are written and those that run differ by a factor of `UNLIKE_COUNTS` or more. The outputs
     may agree nevertheless: a solver that has converged gives the same result after half of the iterations.
     """
+    # One program for each variant: that of its last launch.
     programs = {program.variant: program for program in map(_program_of, launches) if program is not None}
     baseline = programs.get(case.baseline)
     if baseline is None:
