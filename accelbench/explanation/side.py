@@ -52,7 +52,7 @@ class Side:
     bound: Bound | None = None
     share_of_limit: float | None = None
     longest: LongestOperation | None = None
-    """The operation that takes most; None without a profile, or if the profiler slowed the call down too much."""
+    """The operation that takes most; None without the profiler, or if it slowed the call down too much."""
     idle_share: float | None = None
     """Smallest share of the call in which no operation runs; None where that cannot be known."""
 
@@ -92,9 +92,14 @@ def _side(variant: VariantResult, seconds_per_unit: float) -> Side:
     numbers = variant.numbers
     compiled = numbers.kernels_per_call is not None
     seconds = seconds_per_unit * (numbers.units_per_call or 1)
-    profile = variant.operation_times
-    # If the profiler slows the call down too much, the shares are not those of the timed call.
-    has_shares = profile is not None and float(profile.seconds_per_call) <= MAXIMUM_SLOWDOWN * seconds
+    operation_times = variant.operation_times  # None without a launch under the profiler
+    longest: LongestOperation | None = None
+    idle_share: float | None = None
+    if operation_times is not None:
+        idle_share = _idle_share(operation_times, seconds)
+        # If the profiler slows the call down too much, the shares are not those of the timed call.
+        if float(operation_times.seconds_per_call) <= MAXIMUM_SLOWDOWN * seconds:
+            longest = _longest(operation_times)
     return Side(
         name=variant.name,
         seconds=seconds,
@@ -106,31 +111,31 @@ def _side(variant: VariantResult, seconds_per_unit: float) -> Side:
         bytes_per_second=numbers.value("limit_bytes_per_second"),
         bound=variant.bound,
         share_of_limit=numbers.value("share_of_limit"),
-        longest=_longest(profile) if profile and has_shares else None,
-        idle_share=_idle_share(profile, seconds) if profile else None,
+        longest=longest,
+        idle_share=idle_share,
     )
 
 
-def _idle_share(profile: OperationTimes, seconds: float) -> float | None:
-    """Return a lower bound of the share of a call in which no operation runs; None if the profile has no busy share.
+def _idle_share(operation_times: OperationTimes, seconds: float) -> float | None:
+    """Return a lower bound of the share of a call in which no operation runs; None if no busy share was recorded.
 
     `seconds` is the time of a call without the profiler. Operations take no less time under the profiler, so the call
     without it was busy for `busy_seconds` at most.
     """
-    if profile.busy_share is None:
+    if operation_times.busy_share is None:
         return None
-    busy_seconds = float(profile.busy_share) * float(profile.seconds_per_call)
+    busy_seconds = float(operation_times.busy_share) * float(operation_times.seconds_per_call)
     return max(0.0, 1 - busy_seconds / seconds)
 
 
-def _longest(profile: OperationTimes) -> LongestOperation | None:
+def _longest(operation_times: OperationTimes) -> LongestOperation | None:
     """Return the operation that takes most of a profiled call; None if none was recorded."""
-    if not profile.operations:
+    if not operation_times.operations:
         return None
-    operation = profile.operations[0]  # they are sorted, longest first
+    operation = operation_times.operations[0]  # they are sorted, longest first
     return LongestOperation(
         name=operation.name,
-        share=profile.share(operation),
+        share=operation_times.share(operation),
         runs=float(operation.runs),
         source=operation.source or "",
         merged=operation.merged,

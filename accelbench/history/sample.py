@@ -1,4 +1,7 @@
-"""Collect the times of a variant's launches on one side of a comparison, from the results that count. Pure."""
+"""Collect the times of a variant's launches on one side of a comparison, from the results that count. Pure.
+
+A result counts for a variant if `collect_sample` does not exclude it.
+"""
 
 import math
 import statistics

@@ -47,7 +47,7 @@ def logs(name: str, case: str | None, follow: bool, cluster: Cluster) -> None:
         for line in _read_lines(client, pod, follow=follow):
             if (event := parse_event(line)) is not None:
                 progress.event(event)
-            elif not line.startswith(f"{MARK} "):
+            elif not line.startswith(f"{MARK} "):  # other lines with the mark are compressed results
                 click.echo(escape_unprintable(line))
 
 

@@ -48,7 +48,7 @@ def ls(all_namespaces: bool, watch: bool, output: ListOutput, cluster: Cluster) 
 def _print_objects(client: "Client", path: str, output: ListOutput, *, watch: bool) -> None:
     """Print all runs as JSON, YAML or names; with `watch`, also every later change."""
     runs, version = client.items_and_version(path)
-    if output is ListOutput.NAME or watch:
+    if output is ListOutput.NAME or watch:  # with `watch`, changed runs follow, so the runs cannot be one list
         for run in runs:
             _print_object(run, output)
     else:

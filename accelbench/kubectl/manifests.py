@@ -17,7 +17,9 @@ class RunManifest:
     """Hold a BenchmarkRun as the content of its file, and parsed."""
 
     content: dict[str, Any]
+    """The run as it is written, which is sent to the server."""
     run: BenchmarkRun
+    """The run with the defaults of its fields."""
 
 
 def read_manifests(file: str) -> tuple[RunManifest, ...]:

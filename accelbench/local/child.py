@@ -95,7 +95,7 @@ def run_case(
                 env=runner_environment,
                 start_new_session=True,  # the terminal sends Ctrl-C to this process only, which forwards it
             )
-            signals.child_started(process.pid)
+            signals.child_started(process.pid)  # in a new session, this is also the number of its process group
             assert process.stdout is not None  # noqa: S101 - stdout is a pipe
             with process.stdout as output:
                 for line in _read_lines(output, on_tick, has_ended=lambda: process.poll() is not None):

@@ -200,16 +200,16 @@ def _make_run(
 
 
 def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
-    """Return the preferred variants that are offered, or all that are offered if these are fewer than two.
+    """Return the preferred uses that are offered or, if fewer than two of them are, all offered uses.
 
     The baseline is first.
     """
     chosen = [use for use in preferred if use in offered]
     if len(chosen) < 2:  # noqa: PLR2004 - a comparison needs two variants
         chosen = list(offered)
-    # The first variant is the baseline: PyTorch in eager mode, if it is chosen.
-    default_variants = [use for use in DEFAULT_VARIANTS if use in chosen]
-    return default_variants + [use for use in chosen if use not in default_variants]
+    # The first variant is the baseline: PyTorch in eager mode if it is chosen, else `jax/jit` if that is chosen.
+    first_uses = [use for use in DEFAULT_VARIANTS if use in chosen]
+    return first_uses + [use for use in chosen if use not in first_uses]
 
 
 def time_limit(variants: Sequence[Any]) -> int:

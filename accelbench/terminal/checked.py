@@ -83,8 +83,8 @@ def checked_variants(result: Result, launches: Sequence[LaunchRecord] = ()) -> t
         if variant.failure:
             variants.append(_failed_variant(variant.name, variant.failure))
         else:
-            own_launches = [launch for launch in launches if launch.variant == variant.name and not launch.failure]
-            variants.append(_finished_variant(variant, result, own_launches))
+            variant_launches = [launch for launch in launches if launch.variant == variant.name and not launch.failure]
+            variants.append(_finished_variant(variant, result, variant_launches))
     return tuple(variants)
 
 
@@ -101,7 +101,7 @@ def _failed_variant(name: str, failure: Failure) -> CheckedVariant:
 
 
 def _finished_variant(variant: VariantResult, result: Result, launches: Sequence[LaunchRecord]) -> CheckedVariant:
-    """Return a variant that did not fail, with its checks and with the outputs that its launches report."""
+    """Return a variant that did not fail, with its checks and with the outputs that its `launches` report."""
     # A check without a variant is about all variants.
     checks = tuple(check for check in result.certificate.checks if check.variant in {variant.name, None})
     failed_names = {check.name for check in checks if check.outcome == "failed"}
@@ -284,6 +284,6 @@ def _list_outputs(outputs: Mapping[str, str]) -> str:
 
 
 def _program_numbers(numbers: Numbers) -> dict[str, int | float]:
-    """Return the measured numbers that describe the compiled program, by field of `Numbers`."""
+    """Return the measured numbers that describe the compiled program, by field of `Numbers`; without unknown ones."""
     values = {field: numbers.value(field) for field, number in MEASURED.items() if number.table == "program"}
     return {field: value for field, value in values.items() if value is not None}

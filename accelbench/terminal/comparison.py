@@ -35,7 +35,7 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
     """Compare the results before and after a change, print the comparison, and return the exit code.
 
     `sides` are the two sets of results, the earlier first. `allowed` names the entries and groups of the fingerprint
-    that may differ.
+    that may differ. Raises UsageError for a name that cannot be allowed.
     """
     all_results = [result for side in sides for result in side.results]
     allowable_names = comparability.allowable_names(all_results)
@@ -87,7 +87,7 @@ def exit_for(compared: RunComparison) -> Exit:
 
 
 def compare_json(compared: RunComparison, series_changes: Sequence[SeriesChange], notes: Sequence[str]) -> str:
-    """Return the comparison of two runs as a JSON document; times and ratios are decimal strings, as in a result."""
+    """Return the comparison of two sides as a JSON document; times and ratios are decimal strings, as in a result."""
     before, after = compared.before, compared.after
     document = {
         "format": FORMAT,
@@ -142,6 +142,7 @@ def _change_document(change: VariantChange) -> dict[str, Any]:
         document["speedup"] = decimal_string(interval.estimate)
         document["lower"] = decimal_string(interval.lower)
         document["upper"] = decimal_string(interval.upper)
+        # The quantity `relative` is a time divided by the baseline's in the same round, and so not in seconds.
         seconds_key = "relativeSeconds" if change.quantity == "relative" else "seconds"
         document["before"] = _sample_document(change.before, seconds_key)
         document["after"] = _sample_document(change.after, seconds_key)

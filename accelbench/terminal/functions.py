@@ -79,6 +79,7 @@ class CheckedFunctions:
     @property
     def failed(self) -> bool:
         """Return True if a variant or a check failed; an untested check has not failed."""
+        # Launches would add outputs and captured arrays, which decide nothing.
         return any(exit_code(checked_variants(result)) is not Exit.SUCCESS for result in self.results)
 
     def __repr__(self) -> str:

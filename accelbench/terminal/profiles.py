@@ -274,16 +274,19 @@ def tables(matches: ClusterMatches, *, each_node: bool) -> Iterator[Table]:
 def _overview_table(matches: ClusterMatches) -> Table:
     """Return a table with a row for each profile: what a case requests, how many nodes fit, and how many are free."""
     has_several_sources = len(matches.sources) > 1
-    table = Table("profile", *(["published in"] if has_several_sources else []), box=None)
+    table = Table("profile", box=None)
+    if has_several_sources:
+        table.add_column("published in")
     for column in ("asks for", "price/h", "namespaces", "fits", "free"):
         table.add_column(column)
     table.add_column("nodes that cannot take it now", overflow="fold")
     for profile, nodes, source in matches.rows:
         fitting_nodes = [match for match in nodes if match.fits]
         free_nodes = [match for match in nodes if not match.reasons]
+        source_cells = [source] if has_several_sources else []
         table.add_row(
             profile.name,
-            *([source] if has_several_sources else []),
+            *source_cells,
             _format_requests(profile),
             profile.price_per_hour or "",
             ", ".join(profile.namespaces) or "any",
