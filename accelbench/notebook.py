@@ -424,7 +424,8 @@ def _define_pickled(name: str, function: Callable[..., Any]) -> Iterator[str]:
         source_lines = inspect.getsource(function).rstrip().splitlines()
         yield "".join(f"# {line}\n" for line in source_lines)
     parameters = format_parameters(signature_of(function))
-    last_argument = "" if names_its_arrays(function) else ", names_its_arrays=False"  # True is the default
+    # The default of this argument is True: the parameters of a user's function have the names of the arrays.
+    last_argument = "" if names_its_arrays(function) else ", names_its_arrays=False"
     yield f'{name} = Pickled("{name}", "{parameters}", "{base64.b64encode(content).decode()}"{last_argument})\n'
 
 

@@ -16,7 +16,7 @@ def explain(result: Result) -> tuple[str, ...]:
     calls, as under the protocols `episode` and `arrivals`, nothing is explained. There are at most
     `MAXIMUM_SENTENCES`.
     """
-    protocol = result.protocol or "steady"  # without a record `steady`, as in `LaunchRecord.protocol`
+    protocol = result.protocol or "steady"  # `LaunchRecord.protocol` has the same default
     if protocol not in TIMED_CALLS:
         return ()
     sentences: dict[str, None] = {}  # each sentence once, in order

@@ -167,4 +167,5 @@ def _needed_seconds(numbers: Numbers) -> float | None:
         if not rate:
             return None
         seconds_per_unit = max(seconds_per_unit, amount / rate)
-    return seconds_per_unit * (numbers.units_per_call or 1) or None
+    units_per_call = numbers.units_per_call or 1
+    return seconds_per_unit * units_per_call or None  # 0 without declared work

@@ -39,7 +39,7 @@ class AppliedRun:
             return f"{name} created"
         if not is_finished(self.run):
             return f"{name} already exists with this spec and has not finished: nothing was created"
-        completion_time = (self.run.get("status") or {}).get("completionTime") or "long ago"
+        completion_time = self.run["status"].get("completionTime", "long ago")  # the schema does not require one
         reason = condition(self.run, "Finished")["reason"]
         outcome = f"{name} already exists with this spec, finished {completion_time} ({reason})"
         if reason == ConditionReason.INVALID_SPEC:

@@ -226,7 +226,8 @@ class _Follower:
     def _handle_log_closed(self, pod: str, lines_read: int, refusal: str, *, pod_ended: bool) -> None:
         """Store how many lines were read, after a thread stopped reading the log.
 
-        If the pod has not ended, its log is read again later. `refusal` says why no log can be read, or is empty.
+        If the pod has not ended, its log is read again later. But if `refusal` is not empty, it says why no log can be
+        read, and none is read again.
         """
         self._reading_pod = None
         self._lines_read[pod] = lines_read

@@ -67,7 +67,7 @@ def _explain_unknown_name(client: Client, name: str, known_names: Iterable[str])
     problem = f'no BenchmarkRun "{run_name}" in namespace {client.namespace}'
     if not choices:
         return f"{problem}, which has none; see kubectl accelbench ls -A"
-    if find_similar(run_name, choices) is None and len(choices) > LISTED_NAMES:
+    if find_similar(run_name, choices) is None and len(choices) > LISTED_NAMES:  # `suggest_name` would list all
         return f"{problem}; see kubectl accelbench ls"
     return f"{problem}; {suggest_name(run_name, choices)}"
 

@@ -106,7 +106,7 @@ def _install(run: BenchmarkRun, index: int, announce: Callable[[str], None]) -> 
     environment = run.spec.environments[index]
     path = f"spec.environments[{index}]"
     if not environment.requirements:
-        return _to_case(environment, environment.python or "")
+        return _to_case(environment, environment.python or "")  # the schema then requires a Python
     program = find_uv()
     if program is None:
         message = "installing requirements needs uv: pip install 'accelbench[environments]'"
@@ -197,7 +197,7 @@ def parse_lock(text: str) -> dict[str, str]:
 
 def _key(environment: Environment) -> str:
     """Return the name of the environment's directory in the cache: a hash of its requirements and its Python."""
-    # Without a Python of its own, the environment is made from this one, so another installation needs another.
+    # Without a Python of its own, the environment uses this one, so each installation of Python has a directory.
     python = environment.python or f"{sys.base_prefix} {sys.version}"
     contents = [LAYOUT, sorted(environment.requirements), LAUNCH_REQUIREMENTS, python]
     return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]

@@ -79,7 +79,9 @@ def read_target(
         environments: Environments of a script's or workload's variants, as `NAME=WORDS`.
 
     Raises:
-        UsageError: `variants` or `environments` are given for a manifest.
+        InvalidSpecError: The manifest, the script or the run is not valid.
+        UsageError: An argument is wrong: there is no such file or parameter, or `variants` or `environments` are given
+            for a manifest.
     """
     if target.endswith(SCRIPT_SUFFIX):
         return (_read_script(target, VariantOptions(variants, environments), assignments),)
@@ -173,8 +175,8 @@ def _make_run(
     """Make a run of a workload for which the user has written no manifest.
 
     `reference` becomes `spec.workload`, and `default_uses` are the variants if `options` name none. `target` is the
-    script's file or the workload's name, as the user gave it. Raises InvalidManifestError or InvalidSpecError for a run
-    that cannot be measured.
+    script's file or the workload's name, as the user gave it. Raises InvalidSpecError for a run that cannot be
+    measured, and UsageError for a wrong option or assignment.
     """
     variants = options.manifest_variants(_choose_uses(default_uses, list(workload.variants())))
     manifest: dict[str, Any] = {
@@ -307,7 +309,7 @@ def _suggest(name: str, known_names: Sequence[str]) -> str:
 
 
 def read_text(file: str) -> str:
-    """Return the text of a file, or of standard input for `-`."""
+    """Return the text of a file, or of standard input for `-`; raises UsageError."""
     try:
         return sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
     except OSError as error:

@@ -92,7 +92,7 @@ def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
     current_type = root_type
     for key in keys:
         current_type = _plain_type(current_type)
-        if isinstance(key, int):
+        if isinstance(key, int):  # a list in a manifest is a tuple in its model
             current_type = get_args(current_type)[0] if get_origin(current_type) is tuple else None
         elif get_origin(current_type) is dict:
             current_type = get_args(current_type)[1]

@@ -52,7 +52,7 @@ class LoadedResults:
     def with_baseline(self, baseline: str) -> Self:
         """Return the results compared with another baseline; raises NotComparableError.
 
-        The outcomes of expectations do not change.
+        The outcomes of expectations, which are about the run's own baseline, do not change.
         """
         measured = tuple((with_baseline(result, baseline), outcomes) for result, outcomes in self.measured)
         return replace(self, measured=measured)

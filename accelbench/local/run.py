@@ -187,8 +187,11 @@ def exit_for_results(run: BenchmarkRun, results: Iterable[Result]) -> Exit:
 
 
 def _lacks_comparison(result: Result) -> bool:
-    """Return True if a timed variant has no verdict against the baseline, for another reason than accepted noise."""
-    if result.protocol == "compile" or result.observations:  # nothing was timed
+    """Return True if a variant has no verdict against the baseline, for another reason than accepted noise.
+
+    Return False if nothing was timed: then no verdict is expected.
+    """
+    if result.protocol == "compile" or result.observations:
         return False
     compared_variants = {
         comparison.variant for comparison in result.comparisons if comparison.verdict is not None or comparison.noisy

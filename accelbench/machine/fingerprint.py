@@ -147,12 +147,12 @@ def _private_modules(module: ModuleType) -> list[ModuleType]:
     while unvisited:
         for member in vars(unvisited.pop()).values():
             # The member is a module, or a function or class from one.
-            name = member.__name__ if inspect.ismodule(member) else getattr(member, "__module__", None)
-            if not isinstance(name, str) or not name.startswith(private_prefix):
+            module_name = member.__name__ if inspect.ismodule(member) else getattr(member, "__module__", None)
+            if not isinstance(module_name, str) or not module_name.startswith(private_prefix):
                 continue
-            if name not in private_modules:
-                private_modules[name] = sys.modules[name]
-                unvisited.append(private_modules[name])
+            if module_name not in private_modules:
+                private_modules[module_name] = sys.modules[module_name]
+                unvisited.append(private_modules[module_name])
     return [private_modules[name] for name in sorted(private_modules)]
 
 

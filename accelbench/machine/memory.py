@@ -37,7 +37,7 @@ def available_bytes(root: Path = Path("/")) -> int | None:
 def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | None:
     """Return the reason to refuse a case that needs more than `limit` bytes of memory; None if the case may run.
 
-    A `limit` of None is no limit.
+    A `limit` of None is no limit. The need is computed then too, so that an exception of the workload is raised.
     """
     from rich.filesize import decimal
 

@@ -29,7 +29,7 @@ def digest(*texts: str) -> str:
 
 def unique_name(readable: str, *identity: str, length: int = MAXIMUM_LENGTH) -> str:
     """Return a DNS label of at most `length` characters: a slug of `readable`, and a hash of `identity`."""
-    slug_length = length - HASH_LENGTH - 1
+    slug_length = length - HASH_LENGTH - 1  # 1 for the hyphen between them
     prefix = slug(readable)
     if not prefix or prefix[0].isdigit():
         # RFC 1035, the stricter of Kubernetes' two rules for labels, requires a letter at the start: `c` for case.

@@ -69,7 +69,7 @@ def parse_releases(environments: Sequence[Mapping[str, Any]]) -> tuple[Release, 
                 f"{_as_argument(environment)}: is {framework.title}, and the first release is {first_framework.title}; "
                 "releases of one framework are compared. accelbench run --environment compares frameworks"
             )
-    labels = _label(environments)
+    labels = _labels(environments)
     return tuple(
         Release(label, framework, tuple(environment["requirements"]), environment.get("python"))
         for label, environment, framework in zip(labels, environments, environment_frameworks, strict=True)
@@ -110,7 +110,7 @@ def _as_argument(environment: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-def _label(environments: Sequence[Mapping[str, Any]]) -> list[str]:
+def _labels(environments: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a name for each release: its first requirement or, if two releases have the same, its whole argument.
 
     Raises InvalidReleasesError if two releases are the same.

@@ -51,8 +51,9 @@ def require_packages(output: ReportOutput) -> None:
 def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> None:
     """Print the results in the format `output`; `source`, such as a path, names their origin in messages."""
     if not loaded.measured:
-        ended = loaded.record is not None and loaded.record.exit_code is not None
-        click.echo(f"{source}: the run {'ended without a result' if ended else 'has no result yet'}", err=True)
+        has_ended = loaded.record is not None and loaded.record.exit_code is not None
+        state = "ended without a result" if has_ended else "has no result yet"
+        click.echo(f"{source}: the run {state}", err=True)
     match output:
         case ReportOutput.JSON:
             click.echo(json_report(loaded.measured, loaded.record))

@@ -118,7 +118,7 @@ class LaunchCheck:
                     missing_facts.append(missing_fact)
             if findings:
                 yield _as_check(self, most_severe(findings, disturbance=self.disturbance), variant)
-            else:
+            else:  # there is at least one launch, and each lacks the fact
                 yield _as_check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:

@@ -89,7 +89,7 @@ def _describe_skipped_work(dependence: Dependence) -> str:
     busiest, least_busy = max(later_totals), min(later_totals)
     all_run_too_few = busiest < MINIMUM_BUSIEST_LATER_SHARE * first_total
     one_runs_too_few = least_busy < MINIMUM_LATER_SHARE * min(first_total, busiest)
-    first_runs_none = first_total == 0
+    first_runs_none = first_total == 0  # although a repeated call runs some, as the caller has checked
     if first_runs_none or all_run_too_few or one_runs_too_few:
         return f"{first_total} operations in a call, {', '.join(map(str, later_totals))} in those after it"
     first_products = {name: count for name, count in dependence.dispatched.items() if name in PRODUCTS}

@@ -107,9 +107,9 @@ def reusable_results(
 ) -> dict[str, Result]:
     """Return the results of a planned run that need not be measured again, by case name.
 
-    They are complete, of the same manifest, version of accelbench and source of the workload, and of the same packages
-    in `environments`, the run's environments as they are installed. `warn` is called with a line if results cannot be
-    read.
+    They are complete, and of the same manifest, version of accelbench, source of the workload and packages of
+    environments. `environments` are the run's environments as they are installed now. `warn` is called with a line if
+    results cannot be read.
     """
     if planned.script is not None and not _is_same_script(directory, planned.script):
         return {}
@@ -125,16 +125,17 @@ def reusable_results(
 def _has_other_packages(result: Result, environments: Sequence[CaseEnvironment]) -> bool:
     """Return True if an environment has other packages than when the result was measured.
 
-    An interpreter without requirements has no lock, so that its packages are unknown here.
+    An interpreter without requirements is ignored: it has no lock, so its packages are unknown here.
     """
-    measured = {environment.name: environment.packages for environment in result.case.environments}
+    measured_packages = {environment.name: environment.packages for environment in result.case.environments}
     return any(
-        environment.packages and measured.get(environment.name) != environment.packages for environment in environments
+        environment.packages and environment.packages != measured_packages.get(environment.name)
+        for environment in environments
     )
 
 
 def _is_same_run(recorded: RunRecord, run: BenchmarkRun, version: str) -> bool:
-    """Return True if the record is of the same manifest, expectations included, and of this version of accelbench."""
+    """Return True if the record is of the same manifest, expectations included, and `version` of accelbench."""
     return recorded.run == run and recorded.accelbench == version
 
 
@@ -147,9 +148,9 @@ def _is_same_script(directory: RunDirectory, script: Path) -> bool:
 
 
 def _has_other_source(result: Result) -> bool:
-    """Return True if the source of the result's workload has changed since the measurement.
+    """Return True if the source of the result's workload has changed since the measurement; False if it is unknown.
 
-    Return False for a script: `_is_same_script` compares it with its copy.
+    Return False for a script too: `_is_same_script` compares it with its copy.
     """
     if result.case.script is not None:
         return False
