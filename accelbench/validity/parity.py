@@ -68,7 +68,7 @@ def _is_also_less_exact_in_float64(case: Case, reading: ParityReading) -> bool:
     Its outputs in float64 must agree with the reference. Its error must be at most `MAXIMUM_GROWTH` times its error in
     float64, each as a multiple of the rounding error in its own precision.
     """
-    if case.measurement.precision == "float64":
+    if case.measurement.precision == "float64":  # then `reading` itself is that in float64
         return True
     return (
         reading.formula is not None

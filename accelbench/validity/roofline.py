@@ -75,7 +75,11 @@ UNKNOWN_ROOF = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 
 
 def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
-    """Return the FLOP/s and bytes/s that the device can reach: those of its data sheet, or else the measured ones."""
+    """Return the FLOP/s and bytes/s that the device can reach: those of its data sheet, or else the measured ones.
+
+    `case` decides the arithmetic whose FLOP/s a data sheet gives. Without a data sheet and measured limits, all are
+    None.
+    """
     launches = tuple(launches)
     for launch in launches:
         device = launch.facts.device
@@ -88,6 +92,7 @@ def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
     if not measured:
         return UNKNOWN_ROOF
     return Roof(
+        # A launch may measure too little, but nothing runs faster than the device can: the largest is nearest.
         flops_per_second=max(limits.flops_per_second for limits in measured),
         bytes_per_second=max(limits.bytes_per_second for limits in measured),
         source="measured",

@@ -41,7 +41,7 @@ order."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if timed, repeated or later calls do less work than they should."""
+    """Fail if timed calls give other results than untimed ones, or repeated or later calls do too little work."""
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)
