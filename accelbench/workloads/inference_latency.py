@@ -130,16 +130,16 @@ class InferenceLatency(Workload):
         return Operations(convolutions=2) if parameters.model == "cnn" else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use jax.lax and jax.nn; the cache is donated, so that it is written in place."""
-        batches = tools.put(arrays.batches)
+        """Use jax.lax and jax.nn; each block has its own arrays, and the cache is donated and so written in place."""
         if parameters.model == "cnn":
+            batches = tools.put(arrays.batches)
             return Program(state={}, step=_jax_classify, batches=batches, export=_export_logits)
         return Program(
-            state=tools.put(arrays.state),
-            step=lambda state, batch: _jax_decode(state, batch, parameters.heads),
-            batches=batches,
+            state=tools.put(_split_cache(arrays.state, parameters)),
+            step=_jax_decode,
+            batches=(tools.put(_split_weights(arrays.batches[0])),),
             donate=True,
-            export=_export_cache,
+            export=_export_split_cache,
         )
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -249,7 +249,32 @@ def _jax_classify(state: Any, batch: Any) -> tuple[Any, Any]:
     return state, x.reshape(1, -1) @ batch["linear"]
 
 
-def _jax_decode(state: Any, batch: Any, heads: int) -> tuple[Any, Any]:
+def _split_cache(state: NamedArrays, p: InferenceLatency.Parameters) -> dict[str, Any]:
+    """Return the state with a list of the keys and of the values of each block, (heads, context, features of a head).
+
+    XLA for CPUs copies each block's part of a stacked array, and transposes a cache whose first axis is not the heads.
+    """
+    by_head = {
+        name: state[name].reshape(p.layers, p.context, p.heads, -1).swapaxes(1, 2) for name in ("keys", "values")
+    }
+    return {"place": state["place"], **{name: list(blocks) for name, blocks in by_head.items()}}
+
+
+def _split_weights(batch: NamedArrays) -> dict[str, Any]:
+    """Return tokens and weights outside the blocks by name and, as `blocks`, a list of the weights of each block."""
+    outside = {name: array for name, array in batch.items() if name not in BLOCK}
+    return {**outside, "blocks": [{name: batch[name][layer] for name in BLOCK} for layer in range(len(batch["query"]))]}
+
+
+def _export_split_cache(state: Any, logits: Any) -> dict[str, Any]:
+    """Return the logits and the cache by name, as (layers, context, width), to compare them with the reference."""
+    import jax.numpy as jnp
+
+    cache = {name: jnp.stack(state[name]).swapaxes(1, 2) for name in ("keys", "values")}
+    return {"logits": logits, **{name: blocks.reshape(*blocks.shape[:2], -1) for name, blocks in cache.items()}}
+
+
+def _jax_decode(state: Any, batch: Any) -> tuple[Any, Any]:
     """Decode a token; return the state with its keys and values, and the logits."""
     import jax
     import jax.numpy as jnp
@@ -259,24 +284,22 @@ def _jax_decode(state: Any, batch: Any, heads: int) -> tuple[Any, Any]:
         return jax.nn.standardize(x, epsilon=EPSILON)
 
     place = state["place"][0]
-    keys, values = state["keys"], state["values"]
-    layers, context, width = keys.shape
+    heads, context, features = state["keys"][0].shape
     x = batch["embed"][batch["tokens"][place]]
-    for layer in range(layers):
-        w = {name: batch[name][layer] for name in BLOCK}
+    all_keys, all_values = [], []
+    for w, old_keys, old_values in zip(batch["blocks"], state["keys"], state["values"], strict=True):
         n = normalise(x)
-        keys = keys.at[layer, place].set(n @ w["key"])
-        values = values.at[layer, place].set(n @ w["value"])
-        query, layer_keys, layer_values = (
-            array.reshape(-1, heads, width // heads) for array in (n @ w["query"], keys[layer], values[layer])
-        )
-        # q is the one query, k the tokens of the cache, h the heads and d the features of a head.
-        scores = jnp.einsum("qhd,khd->hk", query, layer_keys) / math.sqrt(width // heads)
-        attended = jnp.einsum("hk,khd->hd", jax.nn.softmax(scores), layer_values)
+        query, key, value = ((n @ w[name]).reshape(heads, features) for name in ("query", "key", "value"))
+        keys, values = old_keys.at[:, place].set(key), old_values.at[:, place].set(value)
+        # k are the tokens of the cache, h the heads and d the features of a head.
+        scores = jnp.einsum("hd,hkd->hk", query, keys) / math.sqrt(features)
+        attended = jnp.einsum("hk,hkd->hd", jax.nn.softmax(scores), values)
         x = x + attended.reshape(-1) @ w["project"]
         x = x + jax.nn.relu(normalise(x) @ w["expand"]) @ w["contract"]
+        all_keys.append(keys)
+        all_values.append(values)
     place = jnp.mod(state["place"] + 1, context)
-    return {"keys": keys, "values": values, "place": place}, normalise(x) @ batch["head"]
+    return {"keys": all_keys, "values": all_values, "place": place}, normalise(x) @ batch["head"]
 
 
 # -- PyTorch ----------------------------------------------------------------------------------------------------------
