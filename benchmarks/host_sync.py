@@ -47,21 +47,21 @@ def jax_step(width: int) -> Step:
     weights = [jax.random.normal(key, (width, width)) / math.sqrt(width) for key in keys]
     inputs = jax.random.normal(jax.random.key(1), (width, width))
 
-    def loss_of(weights: Any) -> Any:
+    def loss_of(weights: Any, inputs: Any) -> Any:
         hidden = inputs
         for weight in weights:
             hidden = jnp.tanh(hidden @ weight)
         return jnp.mean((hidden - inputs) ** 2)
 
-    def update(weights: Any) -> Any:
-        loss, gradients = jax.value_and_grad(loss_of)(weights)
+    def update(weights: Any, inputs: Any) -> Any:
+        loss, gradients = jax.value_and_grad(loss_of)(weights, inputs)
         return [weight - 0.1 * gradient for weight, gradient in zip(weights, gradients, strict=True)], loss
 
     jitted = jax.jit(update, donate_argnums=0)
 
     def step() -> Any:
         nonlocal weights
-        weights, loss = jitted(weights)
+        weights, loss = jitted(weights, inputs)  # captured, the inputs would be a constant of the program
         return loss
 
     return step
