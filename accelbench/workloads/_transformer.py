@@ -194,7 +194,10 @@ def jax_attention(q: Any, k: Any, v: Any, valid: Any = None) -> Any:
 
 
 def jax_normalise(x: Any, gain: Any, bias: Any) -> Any:
-    """Apply layer normalisation over the last axis in plain operations, as JAX has no function for it."""
+    """Apply layer normalisation over the last axis in plain operations.
+
+    JAX has no layer normalisation with a gain and a bias; jax.nn.standardize is the part without them.
+    """
     import jax
 
     deviation = x - x.mean(-1, keepdims=True)

@@ -41,7 +41,7 @@ class Export(Workload):
     one, which was not exported; with `asks: file`, a timed step exports, writes, reads, compiles and runs. `asks: same`
     times nothing, and observes whether both give the same bits, and for which shapes and platforms a file can be used.
     Weights are arguments in both frameworks, so that no file has them: torch.export would save the weights of a module,
-    jax.export would not.
+    and jax.export those that the function captures.
     """
 
     name = "export"

@@ -27,8 +27,8 @@ class InplaceUpdate(Workload):
     eliminates the copy", which `x += 1` never makes. Between updates inside one function a compiler may avoid copies;
     the function's result needs new memory unless the caller donates the old array. XLA folds additions of 1 into one
     addition, which leaves nothing to eliminate. It cannot fold sines, but may compute all updates of one number in
-    sequence. A row that is multiplied by a matrix leaves all other rows unchanged: with immutable arrays, each such
-    update copies everything.
+    sequence. A row that is multiplied by a matrix leaves all other rows unchanged: without jit, each such update of an
+    immutable array copies everything.
     """
 
     name = "inplace-update"

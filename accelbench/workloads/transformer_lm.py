@@ -37,9 +37,10 @@ class TransformerLm(Workload):
     JAX uses Flax nnx and optax, layer after layer or in a scan, and donates the old state; PyTorch uses torch.nn and
     torch.optim.
 
-    In JAX, attention is XLA's, which materializes the scores; PyTorch's kernel keeps none. A cuDNN kernel would need
-    bfloat16 and a GPU to trace on. On a target of several devices, the mesh axes data and fsdp divide the batch, and
-    the mesh axes fsdp and tensor divide the weights and their moments.
+    In JAX, attention is XLA's, JAX's default, which materializes the scores; PyTorch's kernel keeps none. On an NVIDIA
+    GPU in bfloat16, users of JAX request cuDNN's kernel (implementation="cudnn"), which is not used here, because JAX
+    cannot trace it without a GPU. On a target of several devices, the mesh axes data and fsdp divide the batch, and the
+    mesh axes fsdp and tensor divide the weights and their moments.
 
     Sizes: the defaults have 1.07 M weights; layers 12, width 768, heads 12, vocabulary 31,488, sequence 1024 have 134
     M; layers 32, width 4096, heads 32, vocabulary 32,000, sequence 2048 have 6.71 B.
