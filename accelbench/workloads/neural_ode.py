@@ -162,19 +162,21 @@ class NeuralOde(Workload):
         return _jax_program(parameters, arrays, tools, solution)
 
     def jax_diffrax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Call diffrax.diffeqsolve for one z, mapped over the batch with jax.vmap."""
+        """Call diffrax.diffeqsolve for one z, mapped over the batch with jax.vmap; z is kept at every step."""
         import diffrax
         import jax
         import jax.numpy as jnp
 
         controller = diffrax.StepTo(ts=jnp.linspace(0, parameters.time, parameters.steps + 1))
+        # By default the backward pass has few checkpoints, and computes steps several times to reach the others.
+        adjoint = diffrax.RecursiveCheckpointAdjoint(checkpoints=parameters.steps)
         term = diffrax.ODETerm(lambda _t, z, weights: kutta.vector_field(jnp, weights)(z))
 
         def one(z: Any, weights: Any) -> Any:
             """Solve for one z (2,)."""
             solution = diffrax.diffeqsolve(
                 term, kutta.diffrax_solver(), 0.0, parameters.time, None, z, weights,
-                stepsize_controller=controller, max_steps=parameters.steps,
+                stepsize_controller=controller, adjoint=adjoint, max_steps=parameters.steps,
             )  # fmt: skip
             return solution.ys[-1]
 
