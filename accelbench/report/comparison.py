@@ -114,8 +114,9 @@ def _before_after_and_ratio(changes: Iterable[VariantChange]) -> Iterator[tuple[
 def sample_sizes(comparison: RunComparison) -> str:
     """Return how many launches or results the intervals are computed from: `from 6 launches in A and 8 launches in B`.
 
-    A series is a side with several results; its intervals are computed from results instead of launches. If these
-    numbers differ between variants, return `VARIANTS from ... and ...` for each pair of numbers.
+    If a side has several results (a series), the intervals are computed from results instead of launches. If these
+    numbers differ between variants, return `VARIANTS from ... and ...` for each pair of numbers. The text is empty
+    without intervals.
     """
     variants_by_sizes: dict[str, list[str]] = {}
     for change in comparison.changes:

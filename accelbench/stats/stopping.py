@@ -43,7 +43,7 @@ class StoppingRule:
     def nominal_alpha(self) -> float:
         """Return the error probability of each interval: below `alpha`, because an interval is tested after each round.
 
-        The module's docstring explains the formula.
+        With a fixed number of rounds, it is `alpha`. The module's docstring explains the formula.
         """
         if self.rounds_min >= self.rounds_max:
             return self.alpha

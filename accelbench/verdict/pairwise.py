@@ -93,8 +93,9 @@ class MeasuredVariants:
         for name in (variant, baseline):
             if failure := self.failures.get(name):
                 return make_comparison(f"{name} failed {failure.when} ({failure.reason}): nothing to compare.")
-        if failed_checks := checks_against_verdict(self._certificate_for_verdict, variant, baseline):
-            return make_comparison(self._invalid_sentence((variant, baseline), failed_checks), invalid=failed_checks)
+        # These checks failed or, if none failed, are necessary and untested or missing.
+        if check_names := checks_against_verdict(self._certificate_for_verdict, variant, baseline):
+            return make_comparison(self._invalid_sentence((variant, baseline), check_names), invalid=check_names)
         if not log_ratios:
             return make_comparison(f"{variant}: no complete round yet.")
         speedup = decimal_string(math.exp(math.fsum(log_ratios) / len(log_ratios)))
@@ -103,7 +104,7 @@ class MeasuredVariants:
             reason = "too few for" if len(log_ratios) < MINIMUM_PAIRS else "which differ too much for"
             rounds = figures.count(len(log_ratios), "round")
             return make_comparison(f"{variant}: {rounds}, {reason} an interval.", speedup=speedup)
-        return make_comparison(speedup=speedup, **self._decide(interval, variant, baseline))
+        return make_comparison(speedup=speedup, **self._decide(interval, variant, baseline))  # with the sentence
 
     def _decide(self, interval: Interval, variant: str, baseline: str) -> dict[str, Any]:
         """Return the fields of a comparison that follow from its interval: ends, sentence, and a verdict or `noisy`."""

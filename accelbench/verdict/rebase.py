@@ -51,7 +51,7 @@ def with_baseline(result: Result, baseline: str) -> Result:
         update={
             "case": case.model_copy(update={"baseline": baseline}),
             "comparisons": tuple(measured.compare(name, baseline) for name in names if name != baseline),
-            "tail_comparisons": (),
+            "tail_comparisons": (),  # those of the run are with its own baseline
             "notes": (*result.notes, note),
         }
     )

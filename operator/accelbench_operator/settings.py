@@ -89,7 +89,7 @@ def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
     spec = {"workload": {"name": "any"}, "variants": [{"use": "any/any"}], "podTemplate": template}
     run = {"apiVersion": API_VERSION, "kind": RUN.name, "metadata": {"name": "any"}, "spec": spec}
     problems = list(refusals(RUN, run))
-    if not problems:
+    if not problems:  # otherwise the template cannot be parsed
         problems = list(mount_problems(PodTemplate.model_validate(template), "spec.podTemplate"))
     if problems:
         message = "; ".join(str(problem).removeprefix("spec.podTemplate.") for problem in problems)

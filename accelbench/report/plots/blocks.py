@@ -112,7 +112,7 @@ def _draw_panel(
         if xs:
             axes.plot(xs, ys, color=ink.value, linewidth=2.6, solid_capstyle="round", zorder=2)
     axes.spines["bottom"].set_visible(False)
-    scale.set_ticks(axes, [], str)
+    scale.set_ticks(axes, [], str)  # the numbers of rounds are below the last panel only
     scale.set_ticks(axes, [low, high] if high > low else [low], figures.seconds, which="y")
     axes.tick_params(axis="y", length=0)
 

@@ -144,7 +144,7 @@ def _matplotlib_settings() -> AbstractContextManager[None]:
             "svg.fonttype": "none",  # text stays text, without the outlines of its letters
             "svg.hashsalt": "accelbench",  # without it, the ids would differ from drawing to drawing
             "path.simplify": False,  # keep outliers
-            "text.parse_math": False,
+            "text.parse_math": False,  # a name may contain `$`
             "text.color": Ink.TEXT.value,
             "axes.labelcolor": Ink.MUTED.value,
             "axes.unicode_minus": True,
@@ -158,6 +158,7 @@ def _to_svg(drawing: "Figure", name: str, description: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
+    # Without metadata such as the date, so that equal drawings have equal text.
     FigureCanvasSVG(drawing).print_svg(buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     root = ET.fromstring(buffer.getvalue())  # noqa: S314 - drawn one line above
     return _adapt_to_page(root, name, description)
