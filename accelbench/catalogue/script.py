@@ -95,7 +95,10 @@ def load_anew(file: Path) -> Workload:
 
 
 def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
-    """Yield (line, package) for each import of a framework in `body` that runs when the script is loaded."""
+    """Yield (line, package) for each import of a framework in `body` that runs when the script is loaded.
+
+    Imports inside other statements, such as `with`, are left to `_run_module`, which sees what was imported.
+    """
     for statement in body:
         match statement:
             case ast.Import(names=names):

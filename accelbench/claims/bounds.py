@@ -1,7 +1,7 @@
 """Identify the bounds of a claim, and find out whether they are older than the results that they judge.
 
-Bounds that were chosen after a result was seen prove less. For each row, `bounds.yaml` names the commit that first
-wrote the present bounds; `python -m accelbench.cli.bounds` finds that commit in git.
+Bounds that were chosen after a result was seen prove less. For each row of the ledger, which is a claim, `bounds.yaml`
+names the commit that first wrote the present bounds; `python -m accelbench.cli.bounds` finds that commit in git.
 """
 
 import hashlib

@@ -14,4 +14,4 @@ class ClaimFinding:
     is_valid: bool = False
     """True if the outcome comes from a valid and complete measurement."""
     excludes_figure: bool = False
-    """True if the article gives a figure, and the measured interval does not contain it."""
+    """True if the article claims a figure, such as 3 times as fast, that the measured interval does not contain."""

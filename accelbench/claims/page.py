@@ -1,5 +1,7 @@
 """Write the page of all claims as Markdown, for readers who know none of the articles. Pure.
 
+Each claim is a row of the ledger, and the page refers to it by the row's number.
+
 The page has the answers to the claims that a result decides. Other pages have the other claims (`unmeasured_page`), all
 tables and warnings (`results_page`), earlier conditions and results (`history_page`), what is measured next
 (`plan_page`) and the terms (`glossary`).

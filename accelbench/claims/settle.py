@@ -1,5 +1,6 @@
 """Derive a claim's verdict from the expectations and results of its runs. Pure.
 
+A claim has conditions, such as a bound on a speedup; a finding is the outcome of one condition in one case or suite.
 A measurement on one class of hardware decides nothing about another. A program that was compiled for a device can
 settle a claim about programs on that class of device, on whatever machine it was compiled.
 """
@@ -376,7 +377,7 @@ def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
 
 
 def _suite_findings(claim: Claim, cases: MeasuredCases, *, all_complete: bool) -> list[ClaimFinding]:
-    """Return a finding for each majority of the claim: a condition on most cases of a suite.
+    """Return a finding for each majority of the claim, which is a condition on most cases of a suite.
 
     Unless all cases are complete, every finding is undecided, because a missing case could decide the majority.
     """

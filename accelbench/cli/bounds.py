@@ -51,7 +51,7 @@ def _digests(directory: Path, commit: str) -> dict[int, str]:
     rows = _parse(files.get(ledger.LEDGER, "")) or []  # no rows before the ledger was written
     for row in map(_with_present_names, rows):
         names = row.get("manifests", ())
-        # At an old commit, a manifest may be missing.
+        # At an old commit, a manifest may be missing, and a row may have no hardware.
         has_manifests = bool(names) and all(name in files for name in names)
         is_decidable = row.get("kind", "claim") in ledger.DECIDABLE_KINDS
         if has_manifests and is_decidable and "hardware" in row:

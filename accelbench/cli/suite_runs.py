@@ -118,7 +118,7 @@ def _measure(
                 earlier_results=known_results,
                 environments=environments,
             )
-        write_page(directory)
+        write_page(directory)  # nothing without the packages for HTML; `write_report` prints how to install them
     except OSError as error:
         _exit_on(error, directory.path)
     for case in outcome.cases:
