@@ -4,7 +4,7 @@ Each round of a case gives one pair of launches, and each case counts once. docs
 reasons.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from accelbench.api.case import CaseMeasurement
 from accelbench.api.result import Comparison, Outcome, Result, VariantResult
@@ -12,6 +12,7 @@ from accelbench.claims.finding import ClaimFinding
 from accelbench.claims.ledger import Majority
 from accelbench.claims.words import times
 from accelbench.document import decimal_string
+from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.verdict.expectations import compare_with_bounds, describe_bounds
@@ -58,10 +59,10 @@ def with_baseline(result: Result, baseline: str) -> Result:
 
 
 def _compare(result: Result, variant: str, baseline: str) -> Comparison:
-    """Compare two variants over the rounds that both have.
+    """Compare two variants over the rounds that both have, without a verdict.
 
     The comparison has no speedup if a failed check forbids it, or if the rounds are too few or differ too much for an
-    interval.
+    interval. Its sentence only says why the interval may be too narrow; it is empty if there is no reason.
     """
     logarithms = log_speedups_by_round(result, variant, baseline)
     measurement = result.case.measurement
@@ -72,7 +73,7 @@ def _compare(result: Result, variant: str, baseline: str) -> Comparison:
         rounds=len(logarithms),
         confidence=measurement.confidence,
         invalid=blocking_checks,
-        sentence="",  # the tables of claims show the speedup and no sentence
+        sentence=" ".join(_describe_gaps(result, variant, baseline)),
     )
     if blocking_checks:
         return comparison
@@ -86,6 +87,17 @@ def _compare(result: Result, variant: str, baseline: str) -> Comparison:
             "upper": decimal_string(interval.upper),
         }
     )
+
+
+def _describe_gaps(result: Result, *variants: str) -> Iterator[str]:
+    """Yield a sentence for each variant of whose launches some are far from the others.
+
+    The interval of such a variant's speedup may be too narrow.
+    """
+    minimum_difference = float(result.case.measurement.target_relative_error)
+    for variant in variants:
+        if gap := find_gap(tuple(_seconds_by_round(result, variant).values()), minimum_difference):
+            yield gap.sentence(variant)
 
 
 def condition(majority: Majority) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, Result
 from accelbench.claims import suite
+from accelbench.claims.answers import describe_speedup
 from accelbench.claims.ledger import Claim, Majority
 from accelbench.claims.settle import ClaimManifest, MeasuredRun, SettledClaim, settle
 from report import sample
@@ -149,3 +150,12 @@ def test_a_result_can_be_compared_with_another_baseline() -> None:
     assert suite.with_baseline(result, "numpy/eager") is result
     broken = result.model_copy(update={"certificate": Certificate()})
     assert {each.speedup for each in suite.with_baseline(broken, EAGER).comparisons} == {None}
+
+
+def test_another_baseline_keeps_the_warning_about_launches_in_two_groups() -> None:
+    result = a_result(jit=2.0)
+    compiled, jit, eager = result.variants
+    launches = tuple(each.model_copy(update={"seconds": "0.5" if each.round % 2 else "0.8"}) for each in jit.launches)
+    grouped = result.model_copy(update={"variants": (compiled, jit.model_copy(update={"launches": launches}), eager)})
+    of_jit = {each.variant: each for each in suite.with_baseline(grouped, EAGER).comparisons}[JIT]
+    assert describe_speedup(of_jit).endswith(", or wider)")
