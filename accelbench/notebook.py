@@ -195,7 +195,7 @@ def check(
         TypeError: An argument has a wrong type.
         ValueError: An argument has a wrong value, or this machine cannot run the functions.
         KeyboardInterrupt: The check was interrupted.
-        RuntimeError: There is no result.
+        RuntimeError: A case has no complete result.
 
     Example:
         >>> check(jax=f, pytorch=g, arrays={"x": x})

@@ -55,7 +55,10 @@ def fewer_passes(faster: Side, slower: Side) -> str | None:
 
 
 def _describe_passes(side: Side) -> str:
-    """Return the operations and bytes of a call: `jax/jit runs 1 kernel that reads and writes 33.6 MB`."""
+    """Return the operations and bytes of a call: `jax/jit runs 1 kernel that reads and writes 33.6 MB`.
+
+    The caller has checked that both are known.
+    """
     verbs = "reads and writes" if side.operations == 1 else "read and write"
     return f"{side.name} {side.work} that {verbs} {figures.quantity(side.accessed_bytes or 0, 'B')}"
 
@@ -102,7 +105,8 @@ def same_products(faster: Side, slower: Side) -> str | None:
 
 def close_to_limit(faster: Side, slower: Side) -> str | None:
     """Compare the shares of the device's limit if the faster side is close to it."""
-    if faster.bound is None or faster.bound != slower.bound or not (faster.share_of_limit and slower.share_of_limit):
+    have_same_bound = faster.bound is not None and faster.bound == slower.bound
+    if not have_same_bound or not faster.share_of_limit or not slower.share_of_limit:
         return None
     return f"{_shares(faster, slower)}." if faster.share_of_limit >= CLOSE_TO_LIMIT else None
 

@@ -239,7 +239,10 @@ def _with_path_for_workload(assignment: str, workload: Workload) -> str:
 
 
 def script_of(run: BenchmarkRun, file: str) -> Path | None:
-    """Return the path of the run's script, which is next to the manifest `file`; None if the run has no script."""
+    """Return the path of the run's script; None if the run has no script.
+
+    It is in the directory of `file`, which is the run's manifest or the script itself.
+    """
     if run.spec.workload.script is None:
         return None
     directory = Path() if file == STANDARD_INPUT else Path(file).parent
@@ -256,7 +259,10 @@ def _with_variant_problems(error: InvalidManifestError, file: str) -> InvalidSpe
 
 
 def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[Problem]:
-    """Return the problems that `check` finds in a run of the manifest `file`; load the run's script first, if any."""
+    """Return the problems that `check` finds in a run; load the run's script first, if it has one.
+
+    `file` is the run's manifest or script, next to which the script is looked for, or the name of a workload.
+    """
     path = script_of(run, file)
     if path is None:
         return check(run)

@@ -43,5 +43,6 @@ def time_left(limits_of_open_cases: Iterable[int], measured: Iterable[MeasuredTi
     measured_limit = sum(time.limit_seconds for time in times)
     if not measured_limit:
         return TimeLeft(limit, None)
-    share = min(1.0, sum(time.seconds for time in times) / measured_limit)
+    measured_share = sum(time.seconds for time in times) / measured_limit
+    share = min(1.0, measured_share)  # the estimate never exceeds the limit
     return TimeLeft(limit, share * limit)

@@ -62,14 +62,14 @@ def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], lis
 
     If a package for that is missing, there are no changes, and a note says what to install.
     """
-    # Each side needs all of them, because a parameter that any side swept distinguishes cases.
-    series = [side for side in sides if change_points.has_enough_results(side, *sides)]
-    if not series:
+    # Each side needs all sides, because a parameter that any of them swept distinguishes cases.
+    sides_with_series = [side for side in sides if change_points.has_enough_results(side, *sides)]
+    if not sides_with_series:
         return [], []
     hint = change_points.install_hint()
     if hint is not None:
         return [], [hint]
-    changes = [change for side in series for change in change_points.find_changes(side, *sides)]
+    changes = [change for side in sides_with_series for change in change_points.find_changes(side, *sides)]
     return changes, []
 
 

@@ -87,6 +87,7 @@ def _excuse_of_small_error(launch: LaunchRecord, formula_run: FormulaRun, readin
     if dependence is not None and dependence.captured:
         return f"it uses arrays that are not its inputs, rounded to the requested precision: {dependence.captured[0]}"
     for limit, subject in ((formula_run.accuracy_limit, "it"), (reading.reference_limit, "the reference")):
+        # None: it is unknown why the program may be less exact. An empty text: there is no such reason.
         if limit is None:
             return f"whether {subject} stops at a tolerance is unknown"
         if limit:

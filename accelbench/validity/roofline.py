@@ -101,7 +101,10 @@ def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
 
 
 def works_from_memory(launch: LaunchRecord) -> bool | None:
-    """Return True if the working set is too large for the cache; None if unknown."""
+    """Return True if the working set is too large for the cache; None if unknown.
+
+    The cache's size is that of the device's data sheet, or else the one that the launch reported.
+    """
     working_set = launch.facts.working_set
     device = launch.facts.device
     if isinstance(working_set, Unreadable):

@@ -81,7 +81,7 @@ def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the launch lost too much time to quota, hypervisor or reduced clocks."""
+    """Fail if the launch lost too much time to quota, hypervisor or reduced clocks; untested if that is unknown."""
     throttling = launch.facts.throttling
     if isinstance(throttling, Unreadable):
         return untested(throttling)

@@ -92,6 +92,7 @@ def _judge_counted(case: Case, launch: LaunchRecord, programs: Sequence[_Program
         return Finding(shortfall.outcome, reading + shortfall.reading)
     doubt = _count_doubt(program, launch.facts.flops_per_unit, others)
     if doubt:
+        # If it is unknown how many operations are written, `program.written` is the same as `program.run`.
         written_clause = f", of {arithmetic.written:.3g} written" if program.written != program.run else ""
         return untested(f"{reading}{written_clause}, {doubt}")
     return passed(reading + shortfall.reading)
