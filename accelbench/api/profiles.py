@@ -75,7 +75,9 @@ class Profile(Document):
     tolerations: tuple[ProfileToleration, ...] = Field(default=(), description="Taints that the nodes may have.")
     env: dict[str, str] = Field(default={}, description="The runner's environment; a run can override it.")
     runtime_class_name: str | None = Field(default=None, description="As in a PodSpec.")
-    image: str | None = Field(default=None, description="The runner's image on these nodes; default: the operator's.")
+    image: str | None = Field(
+        default=None, description="The runner's image on these nodes; default: the chart's images.runner."
+    )
     target: str | None = Field(
         default=None,
         description="Compile cases for this target instead of measuring: h100x8, v5e-16. The nodes are ordinary ones; "
