@@ -59,6 +59,25 @@ def test_metrics_are_served_over_tls_to_permitted_accounts() -> None:
     assert binding["roleRef"]["name"] in roles
 
 
+def test_the_secret_that_the_values_name_for_prometheus_holds_the_token_of_an_account_that_may_scrape() -> None:
+    text = (CHART / "values-shared.yaml").read_text()
+    (block,) = re.findall(r"^  # serviceMonitor:\n(?:  # .*\n)+", text, re.MULTILINE)
+    monitor = yaml.safe_load(re.sub(r"^  # ", "", block, flags=re.MULTILINE))
+    (scraped,) = kinds(render(VALUES | {"metrics": VALUES["metrics"] | monitor}), "ServiceMonitor")
+    named = scraped["spec"]["endpoints"][0]["authorization"]["credentials"]
+    (secret,) = kinds(example("cluster.yaml"), "Secret")
+    assert (secret["metadata"]["name"], secret["metadata"]["namespace"]) == (named["name"], "accelbench")
+    account = secret["metadata"]["annotations"]["kubernetes.io/service-account.name"]
+    (binding,) = kinds(example("cluster.yaml"), "ClusterRoleBinding")
+    assert {"kind": "ServiceAccount", "name": account, "namespace": "accelbench"} in binding["subjects"]
+
+
+def test_the_cluster_autoscaler_adds_nodes_for_benchmarks() -> None:
+    """Below this priority it neither adds a node for a pod nor keeps the pod's node, by its default."""
+    (priority,) = kinds(example("cluster.yaml"), "PriorityClass")
+    assert -10 <= priority["value"] < 0
+
+
 def test_no_namespace_but_a_teams_may_use_a_profile() -> None:
     (found,) = (each for each in render(VALUES) if each["metadata"]["name"].endswith("-profiles"))
     profiles = yaml.safe_load(found["data"]["profiles.yaml"])
