@@ -194,7 +194,8 @@ class RunPolicy(Document):
         default=None,
         ge=1,
         le=MAXIMUM_SECONDS,
-        description="A case's pod must start within this time, queues included; may change; default: 24 hours.",
+        description="A case's pod must start within this time, queues included; may change. Default: 24 hours, which "
+        "start when a queue has admitted the case.",
     )
     active_deadline_seconds: int | None = Field(
         default=None,

@@ -46,7 +46,9 @@ class Limit:
 
 
 _START_LIMIT = Limit(timedelta(days=1), "start_deadline_seconds")
-_OVERTIME_LIMIT = Limit(timedelta(minutes=2), counted="after timeLimitSeconds and an hour, or after its deletion")
+_OVERTIME_LIMIT = Limit(
+    timedelta(minutes=2), counted="after its container has run for timeLimitSeconds and an hour, or after its deletion"
+)
 
 
 class Wait(Enum):
