@@ -105,8 +105,8 @@ class Gpu:
             return None
         is_slice = bool(query(pynvml.nvmlDeviceIsMigDeviceHandle, handle))
         whole_gpu = query(pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, handle) if is_slice else None
-        uuid = query(pynvml.nvmlDeviceGetUUID, handle)
-        earlier_pids = (pids_by_gpu or {}).get(uuid or "")
+        uuid = query(pynvml.nvmlDeviceGetUUID, handle) or ""  # `pids_by_gpu` has no empty UUID
+        earlier_pids = (pids_by_gpu or {}).get(uuid)
         return cls(handle=handle, physical=whole_gpu or handle, earlier_pids=earlier_pids)
 
     def settings(self) -> dict[str, str]:
@@ -263,7 +263,10 @@ def _count_gpus() -> int:
 
 
 def _find_handle(name: str) -> Any:
-    """Return NVML's handle of a GPU by UUID or index; any other name stands for the first GPU. None if not found."""
+    """Return NVML's handle of a GPU by UUID or index; None if there is no such GPU.
+
+    Any other name, such as an empty one, stands for the first GPU.
+    """
     if name.startswith(("GPU-", "MIG-")):
         handle = query(pynvml.nvmlDeviceGetHandleByUUID, name)
         return handle if handle is not None else _find_by_prefix(name)

@@ -260,6 +260,7 @@ def is_rounded_to_float32(number: float) -> bool:
     if not math.isfinite(number) or number == round(number):
         return False
     mantissa, _ = math.frexp(number)
+    # A float32 has 24 significant bits.
     return (mantissa * 2**24).is_integer() and not (mantissa * 2**ROUNDED_BITS).is_integer()
 
 

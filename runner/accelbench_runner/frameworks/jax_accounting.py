@@ -159,7 +159,7 @@ class JaxAccounting(Accounting):
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """Make the call, and count by name the jitted functions that JAX runs."""
         options = jax.profiler.ProfileOptions()
-        options.python_tracer_level = 0
+        options.python_tracer_level = 0  # record no calls of Python functions
         options.enable_hlo_proto = False  # otherwise it writes out every program that the process has compiled
         with tempfile.TemporaryDirectory() as directory:
             with jax.profiler.trace(directory, profiler_options=options):

@@ -24,8 +24,8 @@ class JaxProfiler(Profiler):
     def record(self, run: Callable[[], None], directory: Path) -> Path:
         """Call `run` under JAX's profiler, and return the trace."""
         options: Any = jax.profiler.ProfileOptions()
-        options.python_tracer_level = 0
-        options.host_tracer_level = 1
+        options.python_tracer_level = 0  # record no calls of Python functions
+        options.host_tracer_level = 1  # record fewer events of XLA's runtime than by default
         options.enable_hlo_proto = False  # otherwise it writes out every program that the process has compiled
         with jax.profiler.trace(directory, profiler_options=options):
             run()

@@ -171,7 +171,7 @@ def _devices(target: Target) -> Sequence[Any]:
 def gpu_target_config(chip: Specification, memory_bytes: int) -> str:
     """Describe the GPU to XLA, as a GpuTargetConfigProto in text format.
 
-    The literal limits hold for every GPU since Volta.
+    The literal limits hold for every GPU since Volta. The version of cuDNN is assumed to be 9.10.
     """
     return f"""gpu_device_info {{
   threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048

@@ -170,7 +170,7 @@ class NumPyAccounting(Accounting):
         """
         self._counter.counts.clear()
         self._counter.arithmetic.clear()
-        self.counting = True
+        self.counting = True  # then `call` gets arrays that count, see `NumPy.prepare`
         try:
             call()
         finally:

@@ -2,7 +2,6 @@
 
 import sysconfig
 from collections.abc import Iterable
-from itertools import groupby
 from pathlib import Path
 
 import accelbench
@@ -34,8 +33,10 @@ def is_user_file(file: str) -> bool:
 
 def format_lines(lines: Iterable[Line]) -> str:
     """Format lines as `step.py:9-11,14`, each file once; empty without lines."""
-    files = groupby(sorted(set(lines)), key=lambda line: line[0])
-    texts = (f"{Path(file).name}:{_format_numbers([number for _, number in group])}" for file, group in files)
+    numbers_by_file: dict[str, list[int]] = {}
+    for file, number in sorted(set(lines)):
+        numbers_by_file.setdefault(file, []).append(number)
+    texts = (f"{Path(file).name}:{_format_numbers(numbers)}" for file, numbers in numbers_by_file.items())
     return shorten(", ".join(texts), MAXIMUM_OPERATION_CHARACTERS)
 
 

@@ -202,9 +202,9 @@ def _float_tensors(values: Any) -> list[torch.Tensor]:
 
 
 def _count_floats(values: Any) -> int:
-    """Return the size of the largest floating-point tensor in an operation's operands or results.
+    """Return the size of the largest tensor of floats or complex numbers in an operation's operands or results.
 
-    If they contain lists of tensors, return the sum of all sizes: a fused optimizer updates every tensor of a list.
+    If there are lists of tensors, return the sum of the sizes of all tensors: a fused optimizer updates every one.
     """
     has_lists = isinstance(values, tuple | list) and any(isinstance(value, tuple | list) for value in values)
     sizes = [_size(tensor) for tensor in _float_tensors(values)]
@@ -263,7 +263,7 @@ def count_bytes(operation: Any, operands: Any, results: Any) -> int:
     An operand that occurs twice is read once.
     """
     name = operation.overloadpacket.__name__
-    first, *others = _tensor_bytes(operands) or [0]
+    first, *others = _tensor_bytes(operands) or [0]  # bytes of the first operand, and of each other one
     written = sum(_tensor_bytes(results))
     if name in LOOKUPS:
         first = written  # it reads only what it returns

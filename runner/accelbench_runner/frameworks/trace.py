@@ -1,4 +1,4 @@
-"""Read a profiler's trace, and divide the time of calls among the operations in it. Pure, apart from reading the file.
+"""Read a profiler's trace, and divide the time of calls among the operations in it.
 
 Both frameworks' profilers write Chrome's trace format, which Perfetto shows too: events of a process and a thread, with
 a beginning and a duration in microseconds. Events of a thread contain each other.

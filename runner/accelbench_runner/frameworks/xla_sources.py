@@ -44,7 +44,7 @@ class Frames:
         section = ""
         for line in text.splitlines():
             if line in ("FileNames", "FunctionNames", "FileLocations", "StackFrames"):
-                section = line
+                section = line  # the names of functions are skipped
             elif section == "FileNames" and (match := FILE_NAME.match(line)):
                 tables.files[match[1]] = match[2]
             elif section == "FileLocations" and (match := LOCATION.match(line)):

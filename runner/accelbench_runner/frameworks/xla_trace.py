@@ -60,14 +60,17 @@ def _intervals(events: Sequence[Event], program: ProgramDescription, *, op_by_op
 
 def _streams(events: Sequence[Event]) -> set[tuple[int, int]]:
     """Return the process and thread of each stream of a device."""
-    metadata = [event for event in events if event.get("ph") == "M"]
-    names = {(event["pid"], event.get("tid"), event["name"]): str(event["args"].get("name", "")) for event in metadata}
-    devices = {pid for (pid, _, kind), name in names.items() if kind == "process_name" and name.startswith(DEVICE)}
-    return {
-        (pid, tid)
-        for (pid, tid, kind), name in names.items()
-        if kind == "thread_name" and pid in devices and tid is not None and name.startswith(STREAM)
-    }
+    devices: set[int] = set()  # processes that stand for a device
+    streams: set[tuple[int, int]] = set()  # threads with the name of a stream, in any process
+    for event in events:
+        if event.get("ph") != "M":  # only metadata names processes and threads
+            continue
+        name = str(event["args"].get("name", ""))
+        if event["name"] == "process_name" and name.startswith(DEVICE):
+            devices.add(event["pid"])
+        elif event["name"] == "thread_name" and name.startswith(STREAM) and event.get("tid") is not None:
+            streams.add((event["pid"], event["tid"]))
+    return {(pid, tid) for pid, tid in streams if pid in devices}
 
 
 def _clip(name: str) -> str:

@@ -231,8 +231,8 @@ class JudgedCase:
         """
         seconds: dict[str, dict[int, float]] = {variant.name: {} for variant in self.case.variants}
         for launch in self.launches:
-            counts = launch.round not in self.split.reasons
-            if launch.failure is not None or not counts or launch.variant not in seconds:
+            is_counted = launch.round not in self.split.reasons
+            if launch.failure is not None or not is_counted or launch.variant not in seconds:
                 continue
             value = launch.seconds(quantity)
             if value is not None:

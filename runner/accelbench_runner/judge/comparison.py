@@ -143,7 +143,7 @@ def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> 
     The larger of the two ratios of error to tolerance decides. `error` is the absolute error of each element of the
     flattened output; `after` says after how much work.
     """
-    tolerance = np.nan_to_num(expected.tolerance().ravel(), nan=0.0)
+    tolerance = np.nan_to_num(expected.tolerance().ravel(), nan=0.0)  # where it is NaN, no error is tolerated
     with np.errstate(all="ignore"):
         ratios = np.nan_to_num(np.where(error > 0, error / tolerance, 0.0), nan=MISMATCH, posinf=MISMATCH)
     ratios = np.minimum(ratios, MISMATCH)

@@ -60,7 +60,8 @@ def _inputs(case: Case) -> dict[str, Array]:
     workload = catalogue.find(case.workload)
     arrays = generate(workload, catalogue.parse_parameters(workload, case.parameters), case.measurement.seed)
     rounded = round_arrays(arrays, case.arithmetic)
-    named = {**rounded.state, **(rounded.batches[0] if rounded.batches else {})}
+    first_batch = rounded.batches[0] if rounded.batches else {}
+    named = {**rounded.state, **first_batch}
     return {name: array for name, array in named.items() if array.size <= MAXIMUM_SIZE and array.dtype.kind in "biuf"}
 
 

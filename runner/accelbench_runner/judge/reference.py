@@ -120,9 +120,9 @@ def reference_for(
 ) -> Reference:
     """Return the right outputs of `case` after `units` units of work, computed or read from a file in `directory`.
 
-    The first call computes them and writes the file. Raises an UnrepeatableError if the outputs depend on more than the
-    inputs. `unseen_seed` is the seed of other inputs to start from; None for
-    the case's own. `runs` is the maximum number of runs, as in `compute`.
+    The first call computes them and writes the file. `unseen_seed` is the seed of other inputs to start from; None for
+    the case's own. `runs` is the maximum number of runs, as in `compute`. Raises an UnrepeatableError if the outputs
+    depend on more than the inputs.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
@@ -396,7 +396,7 @@ def _load(file: Path, known: Reference) -> Reference:
         expected = {
             name: Expected(
                 value=archive[f"value:{name}"],
-                rounding_error=archive[f"scale:{name}"],
+                rounding_error=archive[f"scale:{name}"],  # documents call the rounding error a scale
                 precision=known.precision,
                 choices=Choices(
                     **numbers, positions=archive[f"positions:{name}"], values=archive[f"alternatives:{name}"]
