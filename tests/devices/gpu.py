@@ -30,6 +30,12 @@ class Clock:
     def seconds(self): return next(self.times)
     def raw_seconds(self): return 0.0
 
+class IdleProcessors:
+    def contention(self): return cpu.Contention(0, 0.0, 0.0, 0.0)
+    def usage(self): return cpu.Usage(0.0, 0.0, 0.0)
+    def other_threads_seconds(self): return 0.0
+    def other_processes(self): return {}
+
 def now(**said):
     lines = [f"{name} {value}" for name, value in said.items()]
     Path(os.environ["FAKE_NVML"]).write_text("\\n".join(lines).replace("OWN", str(os.getpid())))
@@ -37,8 +43,8 @@ def now(**said):
 for environment, at_first, awake, later in json.load(sys.stdin):
     os.environ.update(environment)
     now(**at_first)
-    monitor = NvidiaMonitor(Clock(), cpu)
-    watch = Watch(monitor, Clock())
+    monitor = NvidiaMonitor(Clock(), IdleProcessors())
+    watch = Watch(monitor, Clock(), IdleProcessors())
     monitor.prepare()
     now(**awake)
     settings = monitor.identify(None)
