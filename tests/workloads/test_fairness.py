@@ -11,7 +11,8 @@ pytestmark = pytest.mark.slow
 
 TRAIN = {"work": "train", "layers": 2, "width": 16, "heads": 2, "image": 8, "patch": 4, "classes": 10}
 DEEP = {"layers": 5, "width": 16, "batch": 8}
-TRAINING: list[tuple[str, str, dict[str, Any]]] = [
+DECODER = {"model": "decoder", "layers": 2, "width": 64, "heads": 4, "vocabulary": 32, "context": 64}
+GIVING_AWAY: list[tuple[str, str, dict[str, Any]]] = [
     ("mlp", "jax/jit", {}),
     ("cifar-cnn", "jax/jit", {"batch": 8, "channels": 4, "size": 8}),
     ("vit", "jax/jit", TRAIN),
@@ -24,6 +25,8 @@ TRAINING: list[tuple[str, str, dict[str, Any]]] = [
     ("activation-checkpointing", "jax/jit-checkpoint-scanned", DEEP),
     ("mixed-precision", "jax/jit", DEEP),
     ("mixed-precision", "jax/jit-full", DEEP),
+    ("heat-equation", "jax_set/jit", {"size": 16}),
+    ("inference-latency", "jax/jit", DECODER),
 ]
 GIVEN_AWAY = """
 import jax
@@ -32,7 +35,8 @@ for workload, use, parameters in ASKED:
     adapter, program, work = prepare(workload, use, parameters)
     adapter.compile_ahead(work)
     state = sum(leaf.nbytes for leaf in jax.tree.leaves(work.fresh()))
-    found.append([state, adapter.accounting.executable_size().aliased_bytes])
+    size = adapter.accounting.executable_size()
+    found.append([state, size.aliased_bytes, size.temporary_bytes])
 print(json.dumps(found))
 """
 PRODUCTS = """
@@ -58,11 +62,23 @@ print(json.dumps([first, counters["stats"]["unique_graphs"] - first, in_place]))
 """
 
 
-def test_a_training_step_in_jax_reuses_the_memory_of_its_state() -> None:
-    for (state, aliased), asked in zip(
-        inside("jax", GIVEN_AWAY.replace("ASKED", repr(TRAINING))), TRAINING, strict=True
-    ):
+@pytest.fixture(scope="module")
+def sizes() -> list[list[int]]:
+    """For each program that gives its state away: the bytes of the state, those reused, and the temporary bytes."""
+    found: list[list[int]] = inside("jax", GIVEN_AWAY.replace("ASKED", repr(GIVING_AWAY)))
+    return found
+
+
+def test_a_step_in_jax_reuses_the_memory_of_a_state_that_is_given_away(sizes: list[list[int]]) -> None:
+    for (state, aliased, _temporary), asked in zip(sizes, GIVING_AWAY, strict=True):
         assert aliased == state, asked
+
+
+def test_a_decoder_in_jax_copies_neither_its_weights_nor_its_cache(sizes: list[list[int]]) -> None:
+    [(cache, _aliased, temporary)] = [
+        size for size, asked in zip(sizes, GIVING_AWAY, strict=True) if asked[2] is DECODER
+    ]
+    assert temporary < cache / 4
 
 
 def test_a_checkpoint_in_a_scan_recomputes_and_takes_less_memory() -> None:
