@@ -67,8 +67,9 @@ def _reduce_without_new(value: Any) -> tuple[Any, ...] | None:
     if pickle makes the object in another way.
     """
     value_type = type(value)
+    is_class = isinstance(value, type)  # cloudpickle pickles classes in its own way
     has_new_in_python = inspect.isfunction(value_type.__new__)
-    if isinstance(value, type) or not has_new_in_python:
+    if is_class or not has_new_in_python:
         return None
     # A reduction is a tuple: a function that makes the object, its arguments, and the attributes to restore.
     reduction = value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)

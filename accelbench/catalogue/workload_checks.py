@@ -361,7 +361,7 @@ def _check_and_instantiate(workload_type: type[Workload], where: str) -> Workloa
     refuse_canonical_with_random_outputs(workload, measure)
     is_timed = measure.protocol != "observe"
     if is_timed:  # an observed workload needs no cost
-        cost(workload, defaults, float_bytes=4)
+        cost(workload, defaults, float_bytes=4)  # only to check it; any size would do
     return workload
 
 

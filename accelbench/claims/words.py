@@ -62,7 +62,8 @@ def brief(text: str) -> str:
 def short(value: float) -> str:
     """Format a value with two significant digits, or with three if it is near 1, so that 1.04 stays 1.04."""
     digits = DIGITS + 1 if 0.9 <= value < 2 else DIGITS  # noqa: PLR2004 - near 1
-    return figures.significant(float(f"{value:.{digits}g}"), digits)
+    rounded = float(f"{value:.{digits}g}")  # `significant` does not round 1234 to 1200
+    return figures.significant(rounded, digits)
 
 
 def _format_distinctly(*values: float) -> list[str]:
@@ -71,8 +72,10 @@ def _format_distinctly(*values: float) -> list[str]:
     2.01 and 2.04 become `2.01` and `2.04`, not `2.0` twice.
     """
     short_texts = [short(value) for value in values]
-    longer_texts = [figures.significant(float(f"{value:.{DIGITS + 1}g}"), DIGITS + 1) for value in values]
-    return longer_texts if len(set(longer_texts)) > len(set(short_texts)) else short_texts
+    rounded_values = [float(f"{value:.{DIGITS + 1}g}") for value in values]
+    longer_texts = [figures.significant(value, DIGITS + 1) for value in rounded_values]
+    more_are_distinct = len(set(longer_texts)) > len(set(short_texts))
+    return longer_texts if more_are_distinct else short_texts
 
 
 def simplify_sentence(sentence: str) -> str:

@@ -174,7 +174,7 @@ def _measure_all(
     processors: int | None,
     output: Output,
 ) -> None:
-    """Measure and print the runs, and exit with the worst exit code."""
+    """Measure and print the runs, up to an interruption, and exit with the worst exit code."""
     from accelbench.local.interrupt import Signals
     from accelbench.local.manifests import script_of
 
@@ -201,7 +201,7 @@ def _measure(
     script: Path | None,
     processors: int | None,
 ) -> "RunOutcome":
-    """Measure one run, and show its progress on standard error."""
+    """Measure one run, and show its progress on standard error; exit if its results cannot be written."""
     from accelbench.local.device import missing_frameworks
     from accelbench.local.run import measure
     from accelbench.report.live import display

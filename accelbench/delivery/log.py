@@ -323,7 +323,7 @@ class LogReader:
                 altered.append(f"{identity.kind} {identity.identifier}: {problem}")
             else:
                 intact[identity] = document
-        for problem in reversed(altered):
+        for problem in reversed(altered):  # in the order of the log
             self._problems.add(problem)
         truncated = [identity for identity in self._incomplete if identity not in intact]
         for identity in truncated:
