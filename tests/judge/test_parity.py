@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from accelbench.api.case import Precision
 from accelbench.launch.record import MISMATCH, ParityReading
-from accelbench.validity import depends_on_inputs
+from accelbench.validity import depends_on_inputs, formula
 from accelbench.workload import Arrays, NamedArrays
 from accelbench_runner.judge.arithmetic import EPSILON, round_array, round_arrays
 from accelbench_runner.judge.layout import read_outputs
 from accelbench_runner.judge.parity import compare
 from accelbench_runner.judge.reference import (
+    FORMULA_RUNS,
     Reference,
     compute,
     counts_units,
@@ -75,6 +76,18 @@ def test_a_right_result_in_the_policys_arithmetic_passes_with_a_margin(precision
     found = reading(in_precision(precision, units), precision, units)
     assert found.finite
     assert found.worst_ratio < 0.5
+
+
+@pytest.mark.parametrize("end", [200, 400, 600, 800])
+def test_a_sum_that_ends_one_term_early_fails_in_float64_although_moved_inputs_drop_that_term(end: int) -> None:
+    start = Arrays(state={"time": np.arange(1000.0), "rate": np.random.default_rng(0).random(1000)})
+
+    def up_to_the_end(data: Arrays, _units: int) -> NamedArrays:
+        return {"dose": np.asarray((data.state["rate"] * (data.state["time"] <= end)).sum())}
+
+    expected = compute(NumpyProgram(up_to_the_end), start, 1, "float64", FORMULA_RUNS)
+    one_less = {"dose": np.asarray(start.state["rate"][:end].sum())}
+    assert compare(one_less, Reference(expected=expected, precision="float64"), 1).worst_ratio > formula.MAXIMUM_RATIO
 
 
 def change_one_weight(array: Array) -> Array:

@@ -39,9 +39,13 @@ WIDENING = {4: 1.5, MINIMUM_RUNS: 2.5}
 """Factor by which rounding errors are increased after fewer than `RUNS` runs, because few runs underestimate them."""
 FORMULA_RUNS = 4
 """Number of runs, as `RUNS`, for outputs in float64. Fewer are enough, because their errors may be many tolerances."""
-FLOAT64_STEP_ULPS = 2.0**12
+FLOAT64_STEP_ULPS = 2.0**14
 """Number of ulp by which numbers are moved for float64; the deviations of outputs are divided by it. The reference
-itself rounds in float64, which would hide the effect of one ulp. Outputs are still linear in so small a step."""
+itself rounds in float64, which would hide the effect of one ulp. Outputs are still linear in so small a step.
+
+The check `formula` allows 4096 scales. So the step has to be larger than that by more than `WIDENING`: if a moved
+number reverses a comparison with an equal one, the output leaps as far in a step of any size, and a program that has
+`<` for `<=` leaps as far too."""
 FIRST_SALT = 0x5DEECE66D
 """Odd number from which the salts of noise are made."""
 
