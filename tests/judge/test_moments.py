@@ -9,7 +9,13 @@ import pytest
 from accelbench.catalogue import script
 from accelbench.launch.record import ParityReading
 from accelbench.validity import parity
-from accelbench_runner.judge.moments import RUNS, choose_elements, compare_moments, estimate_distribution
+from accelbench_runner.judge.moments import (
+    MAXIMUM_ELEMENTS,
+    RUNS,
+    choose_elements,
+    compare_moments,
+    estimate_distribution,
+)
 from accelbench_runner.judge.parity import read_parity
 from accelbench_runner.judge_protocol import JudgeRequest
 from judge.launches import a_case, a_launch
@@ -23,6 +29,9 @@ RIGHT: dict[str, Draw] = {
     "truths": lambda rng: rng.random(N) < 0.05,
     "integers": lambda rng: rng.integers(0, 10, N),
     "dropout": lambda rng: X * (rng.random(N) < 0.9) / 0.9,
+    "batch": lambda rng: rng.standard_normal((8, 500)),
+    "dropout of few rows": lambda rng: np.abs(X).reshape(80, 50) * (rng.random((80, 1)) < 0.9),
+    "dropout of rows": lambda rng: np.abs(X).reshape(400, 10) * (rng.random((400, 1)) < 0.5),
 }
 
 
@@ -57,10 +66,18 @@ def test_a_rounded_draw_passes(name: str) -> None:
         ("integers", lambda rng: rng.integers(0, 9, N)),
         ("dropout", lambda rng: X * (rng.random(N) < 0.7) / 0.7),
         ("dropout", lambda rng: X[::-1] * (rng.random(N) < 0.9) / 0.9),
+        ("batch", lambda rng: np.tile(rng.standard_normal(500), (8, 1))),
+        ("dropout of rows", lambda rng: np.abs(X).reshape(400, 10) * (rng.random((400, 10)) < 0.5)),
     ],
 )
 def test_another_distribution_fails(name: str, wrong: Draw) -> None:
     assert min(ratio(RIGHT[name], wrong, seed) for seed in range(5)) > 1
+
+
+def test_noise_that_the_rows_of_a_large_output_share_fails() -> None:
+    right: Draw = lambda rng: rng.standard_normal((4, MAXIMUM_ELEMENTS // 2))  # noqa: E731
+    assert ratio(right, right, 1) <= 1
+    assert ratio(right, lambda rng: np.tile(rng.standard_normal(MAXIMUM_ELEMENTS // 2), (4, 1)), 1) > 1
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def distributions_for(
 def _draw(case: Case, units: int, unseen_seed: int | None) -> dict[str, np.ndarray]:
     """Run the reference `RUNS` times, and return the arrays to store for each output.
 
-    `draws:NAME` has a row of compared elements for each run; `shape:NAME` is the shape of the whole output.
+    `draws:NAME` has the compared elements of each run; `shape:NAME` is the shape of the whole output.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
