@@ -11,7 +11,20 @@ from accelbench.workloads import _transformer as transformer
 from accelbench.workloads.text_generation import TextGeneration, split_blocks
 
 
-class Decoder(nn.Module):  # type: ignore[misc]  # torch has no types here
+class Cache(nn.Module):  # type: ignore[misc]  # torch has no types here
+    """Hold room for a block's keys and values, (batch, heads, context, features of a head).
+
+    Buffers of a module stay where they are, so that CUDA graphs can write into them.
+    """
+
+    def __init__(self, keys: Any, values: Any) -> None:
+        """Register both as buffers."""
+        super().__init__()
+        self.register_buffer("keys", keys)
+        self.register_buffer("values", values)
+
+
+class Decoder(nn.Module):  # type: ignore[misc]
     """Map tokens to the logits of the next token: embedding, positions, blocks, layer normalisation, head."""
 
     def __init__(self, weights: Any, heads: int) -> None:
@@ -30,7 +43,7 @@ class Decoder(nn.Module):  # type: ignore[misc]  # torch has no types here
         return slice(start, start + length)
 
     def begin(self, buffers: Any) -> Any:
-        """Return the cache of each block at the beginning of a text; `buffers` has its keys and values."""
+        """Return the cache of each block at the beginning of a text; `buffers` has the room for it."""
         return buffers
 
     def remember(self, cache: Any, k: Any, v: Any, places: Any) -> tuple[Any, Any, Any]:
@@ -71,10 +84,9 @@ class MaskedDecoder(Decoder):
 
     def remember(self, cache: Any, k: Any, v: Any, places: Any) -> tuple[Any, Any, Any]:
         """Write into the buffers; return them, and a mask (new tokens, context) of what is written."""
-        keys, values = cache
-        keys.index_copy_(2, places, k)
-        values.index_copy_(2, places, v)
-        return keys, values, self.all_places <= places[:, None]
+        cache.keys.index_copy_(2, places, k)
+        cache.values.index_copy_(2, places, v)
+        return cache.keys, cache.values, self.all_places <= places[:, None]
 
 
 class SlicedDecoder(Decoder):
@@ -82,9 +94,8 @@ class SlicedDecoder(Decoder):
 
     def remember(self, cache: Any, k: Any, v: Any, places: Any) -> tuple[Any, Any, Any]:
         """Write into the buffers; return views of what is written."""
-        keys, values = cache
-        keys[:, :, places], values[:, :, places] = k, v
-        return keys[:, :, : places.stop], values[:, :, : places.stop], None
+        cache.keys[:, :, places], cache.values[:, :, places] = k, v
+        return cache.keys[:, :, : places.stop], cache.values[:, :, : places.stop], None
 
 
 class GrowingDecoder(Decoder):
@@ -104,7 +115,8 @@ class GrowingDecoder(Decoder):
 def program(decoder: type[Decoder], p: TextGeneration.Parameters, arrays: Arrays, tools: Tools) -> Program:
     """Return a program that generates a text in a Python loop; prompt and token run in the variant's mode."""
     weights = split_blocks(arrays.batches[0], p.layers)
-    buffers = list(zip(arrays.state["keys"], arrays.state["values"], strict=True))  # of each block
+    state = tools.put(arrays.state)
+    buffers = nn.ModuleList(Cache(*of_block) for of_block in zip(state["keys"], state["values"], strict=True))
     prompt = tools.in_mode(read_prompt, one_program=True)
     token = tools.in_mode(read_token, one_program=True)
 
@@ -121,7 +133,7 @@ def program(decoder: type[Decoder], p: TextGeneration.Parameters, arrays: Arrays
         return rotated, {"scores": torch.cat(all_scores, 1), "logits": logits}
 
     return Program(
-        state=tools.put({"text": arrays.state["text"], "buffers": buffers}),
+        state={"text": state["text"], "buffers": buffers},
         step=step,
         batches=(decoder(tools.put(weights), p.heads),),
         placed=True,

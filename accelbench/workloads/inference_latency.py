@@ -41,7 +41,7 @@ class InferenceLatency(Workload):
     """
 
     name = "inference-latency"
-    modes = {"jax": ("jit",), "pytorch": ("eager", "compile")}
+    modes = {"jax": ("jit",), "pytorch": ("eager", "compile"), "pytorch_channels_last": ("eager", "compile")}
 
     class Parameters(WorkloadParameters):
         """Choose the network and its size."""
@@ -143,16 +143,25 @@ class InferenceLatency(Workload):
         )
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.nn.functional; the cache is written in place."""
+        """Use torch.nn; the cache is buffers of modules, which are written in place."""
+        from accelbench.workloads import _inference_latency_torch as in_torch
+
         if parameters.model == "cnn":
-            batch = tools.put(_channels_first(arrays.batches[0], parameters))
-            return Program(state={}, step=_torch_classify, batches=(batch,), export=_export_logits)
-        return Program(
-            state=tools.put(arrays.state),
-            step=lambda state, batch: _torch_decode(state, batch, parameters.heads),
-            batches=tools.put(arrays.batches),
-            export=_export_cache,
-        )
+            return in_torch.classifying(parameters, arrays, tools, channels_last=False)
+        return in_torch.decoding(parameters, arrays, tools)
+
+    def pytorch_channels_last(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Keep image and kernels in torch.channels_last, the layout of a GPU's fastest convolutions.
+
+        Raises ValueError for `model: decoder`, which has no images.
+        """
+        from accelbench.workloads import _inference_latency_torch as in_torch
+
+        if parameters.model == "decoder":
+            raise ValueError(
+                "a decoder has no images to keep in channels_last: leave this variant out, or set model: cnn"
+            )
+        return in_torch.classifying(parameters, arrays, tools, channels_last=True)
 
 
 def _features(p: InferenceLatency.Parameters) -> int:
@@ -175,11 +184,6 @@ def _first_place() -> Array:
 def _export_logits(_state: Any, logits: Any) -> dict[str, Any]:
     """Return the logits by name, to compare them with the reference."""
     return {"logits": logits}
-
-
-def _export_cache(state: Any, logits: Any) -> dict[str, Any]:
-    """Return the logits and the cache by name, to compare them with the reference."""
-    return {"logits": logits, "keys": state["keys"], "values": state["values"]}
 
 
 # -- NumPy ------------------------------------------------------------------------------------------------------------
@@ -300,58 +304,3 @@ def _jax_decode(state: Any, batch: Any) -> tuple[Any, Any]:
         all_values.append(values)
     place = jnp.mod(state["place"] + 1, context)
     return {"keys": all_keys, "values": all_values, "place": place}, normalise(x) @ batch["head"]
-
-
-# -- PyTorch ----------------------------------------------------------------------------------------------------------
-
-
-def _channels_first(batch: NamedArrays, p: InferenceLatency.Parameters) -> dict[str, Array]:
-    """Return the arrays in PyTorch's order: an image is (1, colours, rows, columns), a kernel (out, in, 3, 3)."""
-    # PyTorch flattens an image channel by channel, so the rows of `linear` change their order too.
-    side = p.size // 4
-    linear = batch["linear"].reshape(side, side, 2 * p.channels, p.classes).transpose(2, 0, 1, 3)
-    return {
-        "image": batch["image"].transpose(0, 3, 1, 2),
-        **{name: batch[name].transpose(3, 2, 0, 1) for name in ("kernel1", "kernel2")},
-        "linear": linear.reshape(-1, p.classes),
-    }
-
-
-def _torch_classify(state: Any, batch: Any) -> tuple[Any, Any]:
-    """Return the state and the logits of the image."""
-    from torch.nn import functional
-
-    x = batch["image"]
-    for kernel in (batch["kernel1"], batch["kernel2"]):
-        x = functional.max_pool2d(functional.relu(functional.conv2d(x, kernel, padding=1)), 2)
-    return state, x.flatten(1) @ batch["linear"]
-
-
-def _torch_decode(state: Any, batch: Any, heads: int) -> tuple[Any, Any]:
-    """Decode a token and write its keys and values into the state in place; return the state and the logits."""
-    from torch.nn import functional
-
-    keys, values, place = state["keys"], state["values"], state["place"]
-    layers, context, width = keys.shape
-
-    def normalise(x: Any) -> Any:
-        """Return x with mean 0 and variance 1."""
-        return functional.layer_norm(x, (width,), eps=EPSILON)
-
-    def by_head(x: Any) -> Any:
-        """Split the features of x into heads: return (1, heads, tokens, features of a head)."""
-        return x.reshape(1, -1, heads, width // heads).transpose(1, 2)
-
-    x = batch["embed"][batch["tokens"][place]]
-    for layer in range(layers):
-        w = {name: batch[name][layer] for name in BLOCK}
-        n = normalise(x)
-        keys[layer].index_copy_(0, place, n @ w["key"])
-        values[layer].index_copy_(0, place, n @ w["value"])
-        attended = functional.scaled_dot_product_attention(
-            by_head(n @ w["query"]), by_head(keys[layer]), by_head(values[layer])
-        )
-        x = x + attended.transpose(1, 2).reshape(1, width) @ w["project"]
-        x = x + functional.relu(normalise(x) @ w["expand"]) @ w["contract"]
-    logits = (normalise(x) @ batch["head"])[0]
-    return {"keys": keys, "values": values, "place": (place + 1) % context}, logits

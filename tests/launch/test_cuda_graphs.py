@@ -1,8 +1,11 @@
 """Steps whose compiled parts are replayed as CUDA graphs, as far as that can be seen without a GPU."""
 
+from typing import Any
+
 import pytest
 
 from launch.inside import inside
+from workloads.small import SMALL
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +59,24 @@ print(json.dumps([
     second["count"] is given["count"],
 ]))
 """
+COPIED = """
+import torch
+
+def record(module, _):
+    tensors = [node.meta for node in module.graph.nodes if node.op == "placeholder"]
+    moving = [meta["example_value"] for meta in tensors if "_dynamo_static_input_type" not in meta["tensor_dict"]]
+    found.append(sorted(list(tensor.shape) for tensor in moving))
+    return module.forward
+
+found, compile = [], torch.compile
+torch.compile = lambda function, **options: compile(function, backend=record, fullgraph=True)
+adapter, program, work = prepare(WORKLOAD, "pytorch/compile", PARAMETERS)
+for _ in range(2):
+    state = work.fresh()
+    for _ in range(2):
+        state, _ = work.call(state, work.batches)
+print(json.dumps(found))
+"""
 
 
 def test_every_block_trains_from_the_first_state_in_the_same_memory() -> None:
@@ -72,3 +93,19 @@ def test_a_result_survives_the_next_replay_and_arrays_changed_in_place_are_not_c
     values, same = inside("pytorch", OUTPUTS)
     assert values == [[2.0] * 3, [3.0] * 3, [6.0]]
     assert same
+
+
+@pytest.mark.parametrize(
+    ("workload", "parameters", "copied"),
+    [
+        pytest.param("inference-latency", SMALL["inference-latency"][0], [[[1, 3, 8, 8]]], id="image"),
+        pytest.param("inference-latency", SMALL["inference-latency"][1], [[[1]]], id="token"),
+        pytest.param("text-generation", SMALL["text-generation"][0], [[[2, 5], [5]], [[1], [2, 1], [2, 1]]], id="text"),
+    ],
+)
+def test_a_request_copies_neither_weights_nor_cache_to_a_graph(
+    workload: str, parameters: tuple[tuple[str, Any], ...], copied: list[list[list[int]]]
+) -> None:
+    """Only what a request brings moves: an image, a place, tokens. Nothing is compiled again for another block."""
+    code = COPIED.replace("WORKLOAD", repr(workload)).replace("PARAMETERS", repr(dict(parameters)))
+    assert inside("pytorch", code) == copied

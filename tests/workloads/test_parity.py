@@ -49,6 +49,11 @@ TWO_PROGRAMS = {
 """But for these, whose other parameters are other programs."""
 SUMS_ALONE = {"jax/jit-cumsum", "pytorch/cumsum", "pytorch/compile-cumsum"}
 """There is no cumsum of sines."""
+IMAGES_ALONE = {
+    ("inference-latency", "pytorch_channels_last/eager"),
+    ("inference-latency", "pytorch_channels_last/compile"),
+}
+"""A decoder has no images."""
 OBSERVED_ALONE = {
     *("jax/state-not-returned", "pytorch/from-jax-as-published"),
     *("jax/diffrax-adaptive", "pytorch/torchdiffeq-adaptive"),
@@ -80,6 +85,7 @@ ALL = [
     if parameters is SMALL[workload][0] or use not in SLOW or (workload, use) in TWO_PROGRAMS
     if precision != "bfloat16" or use not in BY_NUMPY
     if use not in SUMS_ALONE or ("body", "sine") not in parameters
+    if (workload, use) not in IMAGES_ALONE or ("model", "decoder") not in parameters
     if use not in OBSERVED_ALONE
     if (use, precision) not in {(each, "float64") for each in NO_FLOAT64}
     if (workload, precision) not in REFUSED
