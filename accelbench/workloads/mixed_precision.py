@@ -21,7 +21,7 @@ class MixedPrecision(network.DeepNetwork):
     """
 
     name = "mixed-precision"
-    modes = {"jax": ("jit",), "pytorch": ("eager", "compile")}
+    modes = {"jax": ("jit",), "pytorch": ("eager", "compile"), "pytorch_fused": ("eager", "compile")}
     libraries = {"jax": ("flax.training.dynamic_scale",)}
 
     def jax(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -34,8 +34,15 @@ class MixedPrecision(network.DeepNetwork):
         return training.jit_donating(_jax_program(parameters, arrays, tools, low_precision=False))
 
     def pytorch(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.autocast; in float16 also torch.amp.GradScaler, which waits for a GPU in every step."""
+        """Use torch.autocast; in float16 also torch.amp.GradScaler, which waits for a GPU in every step.
+
+        It reads whether a gradient has overflowed, and then skips the step of the optimizer.
+        """
         return _torch_program(parameters, arrays, tools, low_precision=True)
+
+    def pytorch_fused(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
+        """Use SGD with fused=True too, whose kernel unscales gradients and skips an overflow, so that nothing waits."""
+        return _torch_program(parameters, arrays, tools, low_precision=True, fused=True)
 
     @variant("pytorch/eager-full", in_mode="eager")
     def eager_full(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -116,10 +123,12 @@ def _torch_program(
     tools: Tools,
     *,
     low_precision: bool,
+    fused: bool | None = None,
 ) -> Program:
     """Return a training program with weights in at least float32, whose loss runs in the variant's mode.
 
-    If `low_precision`, matrix products have the type of the precision policy, such as bfloat16.
+    If `low_precision`, matrix products have the type of the precision policy, such as bfloat16. `fused` is SGD's; None
+    is PyTorch's default for the device.
     """
     import torch
 
@@ -153,7 +162,7 @@ def _torch_program(
         return {**network.torch_as_state(model), "loss": loss}
 
     loss_of = tools.in_mode(mean_squared_error)
-    optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)
+    optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate, fused=fused)
     scaler = torch.amp.GradScaler(device, init_scale=SCALE, enabled=autocasts and policy_type == torch.float16)
     return Program(
         state=(model, optimizer, scaler),
