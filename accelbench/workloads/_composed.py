@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accelbench.workload import Array, NamedArrays
@@ -260,18 +261,7 @@ class StraightThrough:
         """Use a torch.autograd.Function whose backward pass returns the gradient unchanged."""
         import torch
 
-        class Round(torch.autograd.Function):  # type: ignore[misc]
-            @staticmethod
-            def forward(_context: Any, w: Any) -> Any:
-                """Return the rounded weights."""
-                return torch.round(LEVELS * w) / LEVELS
-
-            @staticmethod
-            def backward(_context: Any, gradient: Any) -> Any:
-                """Return the gradient unchanged, as if nothing were rounded."""
-                return gradient
-
-        loss = _squared_error(Round.apply(weights), data["x"], data["y"])
+        loss = _squared_error(_torch_round().apply(weights), data["x"], data["y"])
         return torch.autograd.grad(loss, weights)[0]
 
 
@@ -317,6 +307,25 @@ PROBLEMS: Mapping[str, Problem] = {
     "straight-through": StraightThrough(),
     "batched-jacobian": BatchedJacobian(),
 }
+
+
+@cache
+def _torch_round() -> Any:
+    """Return the class of rounding with a gradient of 1, created once, as a step of PyTorch's should not create it."""
+    import torch
+
+    class Round(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(_context: Any, w: Any) -> Any:
+            """Return the rounded weights."""
+            return torch.round(LEVELS * w) / LEVELS
+
+        @staticmethod
+        def backward(_context: Any, gradient: Any) -> Any:
+            """Return the gradient unchanged, as if nothing were rounded."""
+            return gradient
+
+    return Round
 
 
 def _squared_error(w: Any, x: Any, y: Any) -> Any:
