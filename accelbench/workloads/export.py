@@ -40,8 +40,8 @@ class Export(Workload):
     Row 83 of the claims: deploying an exported program. `asks: run` times calls of the loaded program and of the live
     one, which was not exported; with `asks: file`, a timed step exports, writes, reads, compiles and runs. `asks: same`
     times nothing, and observes whether both give the same bits, and for which shapes and platforms a file can be used.
-    Weights are arguments in both frameworks, so that no file has them: torch.export would save the weights of a module,
-    and jax.export those that the function captures.
+    Weights are arguments in both frameworks: torch.export would save the weights of a module, and jax.export those that
+    the function captures. torch.export.save still writes them, among the example inputs that it keeps in its file.
     """
 
     name = "export"
