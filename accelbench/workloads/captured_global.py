@@ -62,7 +62,7 @@ class CapturedGlobal(Workload):
 
     @variant("pytorch/compile")
     def compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Guard the global's value: its first change compiles a program for the new value, its second for any value."""
+        """Guard the global's value: its first change compiles a second program, which takes any value."""
         del parameters
         import torch
 

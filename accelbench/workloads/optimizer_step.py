@@ -107,7 +107,7 @@ class OptimizerStep(Workload):
 
     @variant("pytorch/fused")
     def fused(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.optim.Adam with fused=True: one kernel computes a whole step."""
+        """Use torch.optim.Adam with fused=True: one operation computes a whole step of all tensors."""
         return _torch_program(parameters, arrays, tools, fused=True)
 
 

@@ -209,7 +209,7 @@ def _outer_products(x: Any, y: Any) -> Any:
 
 
 def _torch_outer_products(x: Any, y: Any) -> Any:
-    """Return the outer product of x[i] and y[i] for each i, in PyTorch, whose einsum is faster than multiplication."""
+    """Return the outer product of x[i] and y[i] for each i, in PyTorch, by einsum, as Opacus does."""
     import torch
 
     return torch.einsum("bi,bo->bio", x, y)

@@ -160,7 +160,10 @@ class PhotometricStereo(Workload):
         return _program(arrays, tools, step)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.optim.LBFGS without line search, its default; stop it at the target, after any iteration."""
+        """Use torch.optim.LBFGS without line search, its default; stop it at the target, after any iteration.
+
+        It remembers up to 100 iterations, by default; optax.lbfgs and SciPy remember 10.
+        """
         import torch
 
         del parameters
