@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from accelbench.workload import Program
+from accelbench.workload import Program, Tools
 
 
 def as_written(program: Program) -> Program:
@@ -17,8 +17,9 @@ def jitted(program: Program) -> Program:
     return replace(program, step=jax.jit(program.step), placed=True)
 
 
-def compiled_as_one_graph(program: Program) -> Program:
-    """Return the program with its step under torch.compile, which raises an error if the step needs several graphs."""
-    import torch
+def compiled_as_one_graph(program: Program, tools: Tools) -> Program:
+    """Return the program with its step under torch.compile, which raises an error if the step needs several graphs.
 
-    return replace(program, step=torch.compile(program.step, fullgraph=True), placed=True)
+    It is for variants of PyTorch in the mode `compile`, whose options it takes.
+    """
+    return replace(program, step=tools.in_mode(program.step, one_program=True), placed=True)

@@ -18,6 +18,7 @@ from accelbench.workload import (
     WorkloadParameters,
     variant,
 )
+from accelbench.workloads import _placed as placed
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -143,13 +144,10 @@ class CartpoleRollout(Workload):
 
         return _program(parameters, arrays, tools, lambda state, batch: _advance(torch, state, batch))
 
-    @variant("pytorch/compile-step")
+    @variant("pytorch/compile-step", in_mode="compile")
     def compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile one step of all environments with torch.compile, and call it in a Python loop."""
-        import torch
-
-        program = self.pytorch(parameters, arrays, tools)
-        return replace(program, step=torch.compile(program.step, fullgraph=True), placed=True)
+        return placed.compiled_as_one_graph(self.pytorch(parameters, arrays, tools), tools)
 
     def numpy(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Write each operation for all environments at once, as in Gymnasium's vectorised CartPole."""

@@ -77,10 +77,10 @@ class ComposedGradients(Workload):
         """Compose torch.func.grad, torch.func.vmap and torch.func.jacrev, eagerly."""
         return _program(arrays, tools, composed.PROBLEMS[parameters.problem].compose(torch_functions()))
 
-    @variant("pytorch/compile")
+    @variant("pytorch/compile", in_mode="compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compose torch.func.grad, torch.func.vmap and torch.func.jacrev, compiled as one graph."""
-        return placed.compiled_as_one_graph(self.pytorch(parameters, arrays, tools))
+        return placed.compiled_as_one_graph(self.pytorch(parameters, arrays, tools), tools)
 
     @variant("pytorch/autograd")
     def torch_autograd(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

@@ -111,10 +111,10 @@ class Hessian(Workload):
         """Differentiate the gradient forward by torch.func, eagerly."""
         return _program(arrays, tools, _torch_func(parameters))
 
-    @variant("pytorch/compile")
+    @variant("pytorch/compile", in_mode="compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Differentiate the gradient forward by torch.func, compiled as one graph."""
-        return placed.compiled_as_one_graph(_program(arrays, tools, _torch_func(parameters)))
+        return placed.compiled_as_one_graph(_program(arrays, tools, _torch_func(parameters)), tools)
 
     @variant("pytorch/create-graph")
     def create_graph(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

@@ -93,11 +93,11 @@ class JointGradient(network.DeepNetwork):
         del parameters
         return placed.as_written(_program(arrays, tools, _torch_value_and_grad()))
 
-    @variant("pytorch/compile")
+    @variant("pytorch/compile", in_mode="compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile torch.func.grad_and_value as one graph."""
         del parameters
-        return placed.compiled_as_one_graph(_program(arrays, tools, _torch_value_and_grad()))
+        return placed.compiled_as_one_graph(_program(arrays, tools, _torch_value_and_grad()), tools)
 
     @variant("pytorch/separate")
     def torch_separate(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

@@ -213,14 +213,14 @@ class NeuralOde(Workload):
 
         return _torch_program(parameters, arrays, tools, solution)
 
-    @variant("pytorch/compile-step")
+    @variant("pytorch/compile-step", in_mode="compile")
     def compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile one step of the rule with torch.compile, and call it in a Python loop over the steps."""
         import torch
 
         h = parameters.time / parameters.steps
-        compiled = torch.compile(
-            lambda z, weights: kutta.step(kutta.vector_field(torch, weights), z, h), fullgraph=True
+        compiled = tools.in_mode(
+            lambda z, weights: kutta.step(kutta.vector_field(torch, weights), z, h), one_program=True
         )
 
         def solution(z: Any, weights: Any) -> Any:

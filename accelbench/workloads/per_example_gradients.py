@@ -123,11 +123,11 @@ class PerExampleGradients(Workload):
         del parameters
         return _program(arrays, tools, _torch_vmap_of_grad())
 
-    @variant("pytorch/compile")
+    @variant("pytorch/compile", in_mode="compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile torch.func.vmap(torch.func.grad(loss)) as one graph."""
         del parameters
-        return placed.compiled_as_one_graph(_program(arrays, tools, _torch_vmap_of_grad()))
+        return placed.compiled_as_one_graph(_program(arrays, tools, _torch_vmap_of_grad()), tools)
 
     @variant("pytorch/by-hand")
     def torch_by_hand(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

@@ -130,10 +130,10 @@ class Vmap(Workload):
         """Use torch.func.vmap, eagerly."""
         return placed.as_written(_program(arrays, tools, _torch_vmap(parameters)))
 
-    @variant("pytorch/compile-func")
+    @variant("pytorch/compile-func", in_mode="compile")
     def torch_compile_func(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile torch.func.vmap as one graph."""
-        return placed.compiled_as_one_graph(_program(arrays, tools, _torch_vmap(parameters)))
+        return placed.compiled_as_one_graph(_program(arrays, tools, _torch_vmap(parameters)), tools)
 
     @variant("pytorch/loop")
     def torch_loop(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
