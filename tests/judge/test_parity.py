@@ -90,6 +90,21 @@ def test_a_sum_that_ends_one_term_early_fails_in_float64_although_moved_inputs_d
     assert compare(one_less, Reference(expected=expected, precision="float64"), 1).worst_ratio > formula.MAXIMUM_RATIO
 
 
+@pytest.mark.parametrize(("divisor", "compared"), [(1, False), (7, True)])
+def test_other_truths_for_equal_whole_numbers_are_not_taken_for_rounding(divisor: int, *, compared: bool) -> None:
+    points = np.rint(np.random.default_rng(0).normal(80, 8, (2, 400))) / divisor
+    start = Arrays(state={"home": points[0], "away": points[1]})
+
+    def unbeaten(data: Arrays, _units: int) -> NamedArrays:
+        home, away = data.state["home"], data.state["away"]
+        return {"unbeaten": np.asarray(home >= away), "margin": home - away}
+
+    expected = compute(NumpyProgram(unbeaten), start, 1, "float64", FORMULA_RUNS)
+    outputs = {"unbeaten": points[0] > points[1], "margin": (points[0] - points[1]) * (1 + 2.0**-52)}
+    found = compare(outputs, Reference(expected=expected, precision="float64"), 1)
+    assert (found.worst_ratio <= 1, found.compared) == (True, compared)
+
+
 def change_one_weight(array: Array) -> Array:
     changed = array.copy()
     changed[3, 4] += 0.5

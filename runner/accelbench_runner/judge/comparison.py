@@ -51,6 +51,7 @@ class ArrayComparison:
         detail: Sentence for people about what differs, where and by how much.
         finite: False if NaN or infinity stands where it does not belong.
         compared: False if nothing can be compared, because right and wrong outputs look the same.
+        unclear: True if elements differ, and whether they may is unknown: then no other output makes up for this one.
         off: Number of elements outside of their tolerance.
         less_exact: True if few elements are off, and none by more than a rounding of the largest element.
         rounds_more: True if errors are large in many elements, as more roundings make them, not only in a few.
@@ -61,6 +62,7 @@ class ArrayComparison:
     detail: str
     finite: bool = True
     compared: bool = True
+    unclear: bool = False
     off: int = 0
     less_exact: bool = False
     rounds_more: bool = False
@@ -270,6 +272,12 @@ def _compare_integers(name: str, output: Array, error: Array, expected: Expected
     are_choices = maximum_new > 0 and float(error.max()) <= choices.farthest
     if are_few and are_choices:
         where = f"in {_elements(count)} of {size:,} of {name}"
+        if choices.only_by_whole_numbers:
+            detail = (
+                f"{where}, it differs from the reference{after} as if whole numbers among the inputs had been rounded, "
+                "but they are exact: compare < with <=, and which of equal numbers comes first"
+            )
+            return ArrayComparison(0.0, detail, compared=False, unclear=True)
         return ArrayComparison(0.0, f"{where}, rounding reverses a choice, as in runs of the reference{after}")
     worst = int(error.argmax())
     detail = f"{name}{format_index(worst, expected.value)} differs from the reference by {error[worst]:.3g}{after}"

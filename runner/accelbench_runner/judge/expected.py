@@ -89,6 +89,7 @@ class Choices:
         typical_share: Share of the elements that a run typically changed.
         most_changed: Largest number of integers that a run changed.
         farthest: Largest distance of a changed element from the reference.
+        only_by_whole_numbers: True if no run changed integers unless it moved whole numbers among the inputs.
         positions: Flat indexes of changed integers, one for each run that changed it.
         values: The integer that the run returned at each of these positions.
     """
@@ -98,6 +99,7 @@ class Choices:
     typical_share: float = 0.0
     most_changed: int = 0
     farthest: float = 0.0
+    only_by_whole_numbers: bool = False
     positions: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     values: Array = field(default_factory=lambda: np.zeros(0))
 
@@ -211,6 +213,13 @@ class DeviationStatistics:
         # For integers, an array for each run, with the flat indexes of the changed ones and their new values:
         self._positions: list[Array] = []
         self._values: list[Array] = []
+        self.only_by_whole_numbers = False
+        """As in `Choices`."""
+
+    @property
+    def has_changed_integers(self) -> bool:
+        """Return True if a run so far changed integers."""
+        return any(changed.size for changed in self._positions)
 
     def _zeros(self) -> Array:
         """Return a zero for each element of the flattened output, or an empty array if the output holds integers."""
@@ -352,6 +361,7 @@ class DeviationStatistics:
             typical_share=share,
             most_changed=int(counts.max()),
             farthest=float(distances.max(initial=0.0)),
+            only_by_whole_numbers=self.only_by_whole_numbers,
             positions=positions,
             values=values,
         )

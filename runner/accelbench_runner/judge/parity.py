@@ -269,7 +269,8 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     )
     if worst.ratio > 1:  # the outputs are wrong, however little the comparison can detect
         return reading
-    doubt = _reason_to_doubt(reference, units, seen_in_half, after)
+    unclear = next((comparison.detail for comparison in comparisons.values() if comparison.unclear), "")
+    doubt = unclear or _reason_to_doubt(reference, units, seen_in_half, after)
     return reading.model_copy(update={"compared": False, "detail": doubt}) if doubt else reading
 
 

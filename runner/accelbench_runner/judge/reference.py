@@ -270,8 +270,36 @@ def compute(
             _add_run(statistics, outputs, ulps)
             del perturbed, outputs
         _end_series(statistics)
+        if precision == "float64" and _has_whole_numbers(start):
+            _find_choices_by_whole_numbers(statistics, program, start, units, runs)
     widening = WIDENING.get(runs, 1.0)
     return {name: deviations.expected(widening) for name, deviations in statistics.items()}
+
+
+def _has_whole_numbers(arrays: Arrays) -> bool:
+    """Return True if a float that `_perturb` moves is a whole number; it does not move 0."""
+    floats = [array for group in (arrays.state, *arrays.batches) for array in group.values() if is_float(array)]
+    return any(bool(np.any((array == np.rint(array)) & (array != 0))) for array in floats)
+
+
+def _find_choices_by_whole_numbers(
+    statistics: Mapping[str, DeviationStatistics], program: ReferenceProgram, start: Arrays, units: int, runs: int
+) -> None:
+    """Note which outputs have integers that change only if whole numbers among the inputs move.
+
+    float64 holds whole numbers exactly, so a program that differs there may have `<` for `<=`.
+    """
+    candidates = {name: deviations for name, deviations in statistics.items() if deviations.has_changed_integers}
+    step, rng = EPSILON["float64"] * FLOAT64_STEP_ULPS, np.random.default_rng(0)
+    for index in range(runs if candidates else 0):
+        perturbed = _perturb(start, step, step, rng, keeps_whole_numbers=True)
+        salt = FIRST_SALT * (2 * index + 1)
+        for run in (program.exact, partial(program.noisy, precision="float64", salt=salt, ulps=FLOAT64_STEP_ULPS)):
+            for name, output in _as_arrays(_attempt(partial(run, perturbed, units))).items():
+                if name in candidates and not np.array_equal(output, candidates[name].value):
+                    del candidates[name]
+    for deviations in candidates.values():
+        deviations.only_by_whole_numbers = True
 
 
 def _time_exact(program: ReferenceProgram, start: Arrays, units: int) -> tuple[dict[str, Array], float]:
@@ -439,6 +467,7 @@ def _save(file: Path, reference: Reference) -> None:
             "typical_share": expected.choices.typical_share,
             "most_changed": expected.choices.most_changed,
             "farthest": expected.choices.farthest,
+            "only_by_whole_numbers": expected.choices.only_by_whole_numbers,
         }
     properties = {
         "choices": choices,
