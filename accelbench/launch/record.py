@@ -85,6 +85,8 @@ class ParityReading(Document):
     """False if half as many units of work give the same outputs."""
     off: int = 0
     """Number of elements outside of their tolerance."""
+    off_or_in_class: int = 0
+    """Number of elements that are outside of their tolerance, or like elements whose median error is too large."""
     elements: int = 0
     """Number of elements that were compared."""
     sees_in_half: float | None = None
@@ -92,15 +94,22 @@ class ParityReading(Document):
     sees_in_most: float | None = None
     """The same for nine tenths of the elements."""
     less_exact: bool = False
-    """True if errors beyond their tolerance are few, and at most as large as the largest output's rounding error."""
+    """True if some errors are beyond their tolerance, and none is larger than the largest output's rounding error."""
     rounds_more: bool = False
     """True if errors are beyond their tolerance, and large in many elements, as more roundings make them."""
     worst_scales: float = 0.0
     """Largest error of a floating-point number, as a multiple of the number's rounding error."""
+    relative_error: float = 0.0
+    """Largest error of a floating-point number, as a multiple of its output's largest number."""
     formula: "ParityReading | None" = None
     """Comparison of the program's own outputs in float64 with the reference; None if it did not run in float64."""
     unseen: "UnseenReading | None" = None
     """Comparison of the outputs on inputs that the program was not built from; None without such outputs."""
+
+    @property
+    def off_share(self) -> float:
+        """Return the share of elements that `off_or_in_class` counts."""
+        return self.off_or_in_class / self.elements if self.elements else 0.0
 
     def describe_error(self) -> str:
         """Describe a failed comparison: its worst error, and how many outputs are outside of their tolerance."""

@@ -85,7 +85,7 @@ def _judge_unseen(unseen: UnseenReading, maximum_ratio: float) -> Finding:
     if reading.worst_ratio <= 1:
         return passed(f"{reading.worst_ratio:.2g} of the tolerance on unseen inputs")
     if reading.less_exact:
-        excuse = "(few outputs, by a rounding of the largest): it is less exact there"
+        excuse = "(by a rounding of the largest output): it is less exact there"
     else:
         excuse = f"(limit {maximum_ratio:g}): the program may choose differently there"
     return passed(f"{reading.worst_ratio:.2g} times the tolerance on unseen inputs {excuse}")

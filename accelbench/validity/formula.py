@@ -20,6 +20,9 @@ UNCLEAR_RATIO = 2.0**26
 """Multiple up to which an error is no larger than 8 roundings of float32. A right program can be off by so much if it
 stops at a tolerance, or computes with numbers that were rounded to float32; a wrong one if it leaves out one term of
 262,144. So a program with such an error fails, unless there is evidence that a harmless reason may apply."""
+UNCLEAR_RELATIVE_ERROR = 8 * 2.0**-23
+"""The same limit as a share of the output's largest number. Where a choice of the reference widens a tolerance, a
+multiple of the tolerance may be far more than roundings of float32."""
 SAME_STEPS = (
     "if it approximates, in a fixed number of steps, what the reference computes exactly, let the reference take the "
     "same steps"
@@ -71,7 +74,7 @@ def _judge_reading(launch: LaunchRecord, formula_run: FormulaRun, reading: Parit
     narrow_types = sorted(set(formula_run.types) - {"float64"})
     if narrow_types:
         return untested(f"it computes in {', '.join(narrow_types)} although its inputs are float64; {reading.detail}")
-    is_small = reading.worst_ratio <= UNCLEAR_RATIO
+    is_small = reading.worst_ratio <= UNCLEAR_RATIO and reading.relative_error <= UNCLEAR_RELATIVE_ERROR
     if is_small and (excuse := _excuse_of_small_error(launch, formula_run, reading)):
         return untested(f"in float64 it is off by no more than roundings of float32, and {excuse}; {reading.detail}")
     error = f"in float64 it computes something else than the reference: {reading.describe_error()}"
@@ -98,8 +101,8 @@ def _excuse_of_small_error(launch: LaunchRecord, formula_run: FormulaRun, readin
 def agrees(reading: ParityReading | None, maximum_ratio: float = MAXIMUM_RATIO) -> bool:
     """Return True if a program's outputs in float64 were compared, and agree with the reference.
 
-    Outputs of a less exact algorithm agree too: few are beyond the tolerance, and none by much. For all other outputs
-    `maximum_ratio` is the largest error with which they agree, as a multiple of the tolerance.
+    Outputs of a less exact algorithm agree too: none errs by more than a rounding of the largest output. For all other
+    outputs `maximum_ratio` is the largest error with which they agree, as a multiple of the tolerance.
     """
     if reading is None or not (reading.finite and reading.compared):
         return False

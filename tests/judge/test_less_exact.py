@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import special
+from scipy import fft, special
 
 from accelbench.api.case import Precision
 from accelbench.api.result import CheckOutcome
@@ -23,6 +23,7 @@ from judge.launches import a_case, a_launch
 Array = NDArray[Any]
 Function = Callable[[Array], Array]
 X = np.random.default_rng(5).normal(0, 1.5, 20_000)
+RESPONSE = np.random.default_rng(6).normal(size=1000) * np.exp(-np.arange(1000) / 150)
 
 
 def exact(x: Array) -> Array:
@@ -44,6 +45,23 @@ def by_cumulative_sums(x: Array) -> Array:
     """Return the same as a difference of two cumulative sums, which round once for each number before them."""
     sums = np.concatenate([np.zeros(1, x.dtype), np.cumsum(x, dtype=x.dtype)])
     return (sums[25:] - sums[:-25]) / x.dtype.type(25)
+
+
+def reverberation(x: Array) -> Array:
+    """Convolve the first eighth of the numbers, which silence follows, with a decaying response."""
+    return np.convolve(before_silence(x), RESPONSE.astype(x.dtype))[: len(x)]
+
+
+def reverberation_by_fft(x: Array) -> Array:
+    """Return the same by FFT, whose error has the size of the largest output everywhere, in the silence as well."""
+    size = len(x) + len(RESPONSE)
+    product = fft.rfft(before_silence(x), size) * fft.rfft(RESPONSE.astype(x.dtype), size)
+    return np.asarray(fft.irfft(product, size)[: len(x)])
+
+
+def before_silence(x: Array) -> Array:
+    """Return the numbers with silence, which is zeros, after the first eighth."""
+    return np.where(np.arange(len(x)) < len(x) // 8, x, 0).astype(x.dtype)
 
 
 def outcomes(
@@ -81,6 +99,17 @@ def outcomes(
 @pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16", "float16"])
 def test_an_algorithm_that_is_less_exact_in_every_precision_passes(precision: Precision) -> None:
     assert set(outcomes(by_erf, by_erf, precision).values()) == {"passed"}
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_an_algorithm_whose_error_is_that_of_the_largest_output_everywhere_passes(precision: Precision) -> None:
+    found = outcomes(reverberation_by_fft, reverberation_by_fft, precision, reverberation)
+    assert set(found.values()) == {"passed"}
+
+
+def test_such_errors_in_float32_alone_fail() -> None:
+    found = outcomes(reverberation_by_fft, reverberation, reference=reverberation)
+    assert (found["formula"], found["parity"]) == ("passed", "failed")
 
 
 def test_a_function_that_is_less_exact_in_float32_alone_fails() -> None:

@@ -39,6 +39,7 @@ def outcome(launch: LaunchRecord, precision: Precision = "float32") -> tuple[Che
         (in_float64(1e6), EXACT, "untested", "whether the reference stops at a tolerance is unknown"),
         (in_float64(1e6, reference_limit="it stops"), EXACT, "untested", "and it stops; x[0] differs"),
         (in_float64(1e6, reference_limit=""), {"accuracyLimit": "it stops"}, "untested", "and it stops; x[0] differs"),
+        (in_float64(1e6, relative_error=0.08), {}, "failed", "something else than the reference: x[0] differs"),
         (in_float64(1e6, reference_limit=""), EXACT, "failed", "let the reference take the same steps"),
         (in_float64(1e9), {}, "failed", "something else than the reference: x[0] differs, 1,000,000,000 times"),
         (in_float64(MISMATCH), {}, "failed", "something else than the reference: x[0] differs"),
@@ -87,6 +88,7 @@ FEW = {"off": 3, "elements": 1000, "less_exact": True}
         (FEW, 0.5, "passed"),
         (FEW, 1e9, "failed"),
         (FEW, None, "failed"),
+        ({**FEW, "off_or_in_class": 101}, 0.5, "failed"),
         ({**FEW, "less_exact": False}, 0.5, "failed"),
     ],
 )

@@ -7,6 +7,7 @@ tolerance of medians, and if no more elements differ by a choice than in runs of
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,8 @@ from accelbench_runner.judge.expected import (
 
 FLOAT16_HINT = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
 ERROR_DIGITS = 2
-MAXIMUM_LESS_EXACT_SHARE = 0.1
-"""Maximum share of elements beyond their tolerance for which a less exact algorithm may be the reason."""
 LESS_EXACT_ULPS: Mapping[Precision, float] = {"float64": 2, "float32": 2, "tf32": 1, "bfloat16": 1, "float16": 1}
-"""Maximum error of these elements, in units in the last place of the output's largest element."""
+"""Maximum error of a less exact algorithm, in units in the last place of the output's largest element."""
 COMMON_SHARE = 0.9
 """Share of the elements whose largest ratio of error and tolerance counts as common."""
 MAXIMUM_OVER_COMMON = 8.0
@@ -53,9 +52,11 @@ class ArrayComparison:
         compared: False if nothing can be compared, because right and wrong outputs look the same.
         unclear: True if elements differ, and whether they may is unknown: then no other output makes up for this one.
         off: Number of elements outside of their tolerance.
-        less_exact: True if few elements are off, and none by more than a rounding of the largest element.
+        less_exact: True if the comparison failed, and no error is larger than a rounding of the largest element.
+        off_or_in_class: Number of elements that are off, or in a class whose median error is beyond its tolerance.
         rounds_more: True if errors are large in many elements, as more roundings make them, not only in a few.
         scales: Largest error of a float, as a multiple of its rounding error.
+        relative_error: Largest error of a float, as a multiple of the output's largest element.
     """
 
     ratio: float
@@ -65,8 +66,10 @@ class ArrayComparison:
     unclear: bool = False
     off: int = 0
     less_exact: bool = False
+    off_or_in_class: int = 0
     rounds_more: bool = False
     scales: float = 0.0
+    relative_error: float = 0.0
 
     @property
     def severity(self) -> tuple[bool, float, bool]:
@@ -157,22 +160,34 @@ def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> 
     ratios_without_choices = np.where(off, 0.0, ratios) if are_choices else ratios
     worst = int(ratios_without_choices.argmax())
     ratio = max(float(ratios[worst]), medians.ratio)
-    less_exact = ratio > 1 and _is_less_exact(error, off | medians.off, expected)
+    is_beyond = off | medians.off
+    largest = _largest_size(expected)
+    # Such errors may come from a right but less exact algorithm, such as a convolution by FFT.
+    rounding = LESS_EXACT_ULPS[expected.precision] * EPSILON[expected.precision] * largest
+    less_exact = ratio > 1 and bool(np.all(error[is_beyond] <= rounding))
+    with np.errstate(all="ignore"):
+        relative_error = float(np.nan_to_num(error.max(initial=0.0) / largest, nan=0.0, posinf=MISMATCH))
     # If many elements err nearly as much as the worst, the program may only round more often than the reference.
     rounds_more = 1 < ratio <= MAXIMUM_OVER_COMMON * float(np.quantile(ratios, COMMON_SHARE))
     # Results call a rounding error a scale; this is the largest error in scales.
     scales = min(float(ratios.max()) * ELEMENT_LIMIT[expected.precision], MISMATCH)
     only_medians_are_off = ratios[worst] <= 1 < medians.ratio
+    make_comparison = partial(
+        ArrayComparison,
+        ratio=ratio,
+        less_exact=less_exact,
+        off_or_in_class=int(is_beyond.sum()),
+        rounds_more=rounds_more,
+        scales=scales,
+        relative_error=relative_error,
+    )
     if only_medians_are_off:  # otherwise describe the worst element, which is easier to find
-        return ArrayComparison(
-            ratio, medians.detail, off=count, less_exact=less_exact, rounds_more=rounds_more, scales=scales
-        )
+        return make_comparison(detail=medians.detail, off=count)
     where = f"{name}{format_index(worst, expected.value)}"
     detail = f"{where} differs from the reference by {error[worst]:.{ERROR_DIGITS}g}{after}"
     if are_choices:
         detail += f"; in {_elements(count)} of {error.size:,}, rounding reverses a choice, as in runs of the reference"
-    off_count = 0 if are_choices else count
-    return ArrayComparison(ratio, detail, off=off_count, less_exact=less_exact, rounds_more=rounds_more, scales=scales)
+    return make_comparison(detail=detail, off=0 if are_choices else count)
 
 
 def _may_be_choices(error: Array, off: Array, expected: Expected) -> bool:
@@ -189,15 +204,10 @@ def _may_be_choices(error: Array, off: Array, expected: Expected) -> bool:
     )
 
 
-def _is_less_exact(error: Array, off: Array, expected: Expected) -> bool:
-    """Return True if few elements are `off`, and by no more than one or two roundings of the largest element.
-
-    Such errors may come from a right but less exact algorithm.
-    """
-    size = np.abs(expected.value.astype(np.float64)).ravel()
-    largest = float(size[np.isfinite(size)].max(initial=0.0))
-    limit = LESS_EXACT_ULPS[expected.precision] * EPSILON[expected.precision] * largest
-    return int(off.sum()) <= MAXIMUM_LESS_EXACT_SHARE * error.size and bool(np.all(error[off] <= limit))
+def _largest_size(expected: Expected) -> float:
+    """Return the absolute value of the largest finite element; 0 if there is none."""
+    sizes = np.abs(expected.value.astype(np.float64))
+    return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 @dataclass(frozen=True)
