@@ -159,7 +159,7 @@ class Training:
         return weights, self._optimizer.init(weights)
 
     def axes(self) -> tuple[Any, Any]:
-        """Return a tree like the state, with the mesh axes that divide each array in place of the array."""
+        """Return a tree like the state that has, instead of each array, the mesh axes that divide the array."""
 
         def axes_of(name: str, layer: int | None) -> PartitionSpec:
             """Return the mesh axes that divide a weight, or one layer's part of the weight."""

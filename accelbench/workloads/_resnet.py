@@ -89,7 +89,7 @@ def blocks(sizes: Sizes) -> Iterator[Block]:
                 "spatial": Convolution(f"{prefix}.spatial", middle, middle, 3, stride),
                 "expand": Convolution(f"{prefix}.expand", middle, EXPANSION * middle, 1),
             }
-            if index == 0:
+            if index == 0:  # this block changes the number of channels, so its input cannot be added as it is
                 block["shortcut"] = Convolution(f"{prefix}.shortcut", channels, EXPANSION * middle, 1, stride)
             yield block
             channels, number = EXPANSION * middle, number + 1

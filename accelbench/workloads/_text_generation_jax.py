@@ -20,7 +20,7 @@ def scanned(p: TextGeneration.Parameters, arrays: Arrays, tools: Tools) -> Progr
     """Return a program whose step is a whole generation, with a scan over the tokens."""
 
     def step(state: Any, weights: Any) -> tuple[Any, Any]:
-        """Generate a text; return the state with a rotated text, and scores and last logits."""
+        """Generate a text; return the next state, in which the text is rotated, and scores and last logits."""
         text = state["text"]
         carry, _ = lax.scan(
             lambda carry, _: (read_token(carry, text, weights, p), None),
@@ -38,7 +38,7 @@ def step_by_step(p: TextGeneration.Parameters, arrays: Arrays, tools: Tools) -> 
     token = jax.jit(lambda carry, text, weights: read_token(carry, text, weights, p), donate_argnums=0)
 
     def step(state: Any, weights: Any) -> tuple[Any, Any]:
-        """Generate a text; return the state with a rotated text, and scores and last logits."""
+        """Generate a text; return the next state, in which the text is rotated, and scores and last logits."""
         text = state["text"]
         carry = prompt(state["cache"], text, weights)
         for _ in range(p.tokens - 1):
@@ -62,7 +62,7 @@ def _program(p: TextGeneration.Parameters, arrays: Arrays, tools: Tools, step: A
 
 
 def _result(carry: Any, text: Any) -> tuple[Any, Any]:
-    """Return the next state, with the text rotated by one token, and what is compared."""
+    """Return the next state, with the text rotated so that no call repeats another, and what is compared."""
     state = {"text": jnp.roll(text, 1, 1), "cache": carry["cache"]}
     return state, {"scores": carry["scores"], "logits": carry["logits"]}
 

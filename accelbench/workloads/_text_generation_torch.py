@@ -74,12 +74,15 @@ class MaskedDecoder(Decoder):
     """Attend to whole buffers under a mask: the shapes are the same for every token, as a compiler needs them."""
 
     def __init__(self, weights: Any, heads: int) -> None:
-        """Create the layers, and a tensor of all places: a compiled function would be compiled for each integer."""
+        """Create the layers, and a tensor of all places, whose slices are passed to the compiled functions.
+
+        With a start as an integer, they would be compiled again for each start.
+        """
         super().__init__(weights, heads)
         self.register_buffer("all_places", torch.arange(len(self.positions), device=self.positions.device))
 
     def places(self, start: int, length: int) -> Any:
-        """Return a tensor of `length` places of the text from `start` on."""
+        """Return the `length` places of the text from `start` on, as a tensor of integers."""
         return self.all_places[start : start + length]
 
     def remember(self, cache: Any, k: Any, v: Any, places: Any) -> tuple[Any, Any, Any]:
@@ -106,7 +109,7 @@ class GrowingDecoder(Decoder):
         return [[] for _ in buffers]
 
     def remember(self, cache: Any, k: Any, v: Any, places: Any) -> tuple[Any, Any, Any]:  # noqa: ARG002 - at the end
-        """Append; return all keys and values so far."""
+        """Append the new keys and values; return all so far, which need no mask."""
         keys, values = (torch.cat([old, new], 2) for old, new in zip(cache, (k, v), strict=True)) if cache else (k, v)
         cache[:] = keys, values
         return keys, values, None
@@ -121,7 +124,10 @@ def program(decoder: type[Decoder], p: TextGeneration.Parameters, arrays: Arrays
     token = tools.in_mode(read_token, one_program=True)
 
     def step(state: Any, model: Any) -> tuple[Any, Any]:
-        """Generate a text; return the state with a rotated text, and scores and last logits."""
+        """Generate a text; return the state, and scores and last logits.
+
+        In the state, the text is rotated by one token, so that the next call does not repeat this one.
+        """
         text, caches = state["text"], model.begin(state["buffers"])
         choices, scores, logits = prompt(model, caches, text[:, : p.prompt], model.places(0, p.prompt))
         all_scores = [scores]

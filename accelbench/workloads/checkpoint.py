@@ -259,7 +259,7 @@ def _observed_program(
         return (uninterrupted, resumed), difference
 
     def observe(differences: Sequence[Any]) -> dict[str, Any]:
-        """Return the number of calls without a difference, and the largest difference after the last call.
+        """Return the number of calls without a difference, and the largest difference after the last successful call.
 
         `differences` has the largest difference of a parameter after each call; None if the call failed.
         """

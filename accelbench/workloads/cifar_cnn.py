@@ -253,8 +253,8 @@ def _max_pool(x: Array) -> Array:
 def _relu_and_pool_gradient(d_pooled: Array, pooled: Array, before_relu: Array) -> Array:
     """Return the gradient with respect to `before_relu`, from which relu and max pooling have made `pooled`.
 
-    `d_pooled` is the gradient with respect to `pooled`. In each square of 2 x 2 pixels, only the maximum has a
-    gradient.
+    `d_pooled` is the gradient with respect to `pooled`. All are (batch, rows, columns, channels). In each square of
+    2 x 2 pixels, only the maximum has a gradient.
     """
     import numpy as np
 

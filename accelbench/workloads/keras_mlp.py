@@ -170,7 +170,7 @@ def _model(parameters: KerasMlp.Parameters, network: Any) -> Any:
     import keras
 
     dtype = str(network["weights1"].dtype).removeprefix("torch.")
-    keras.config.set_floatx(dtype)  # of the loss and the learning rate
+    keras.config.set_floatx(dtype)  # the type that Keras gives the loss and the learning rate
     layers = [
         keras.layers.Input((parameters.inputs,), dtype=dtype),
         keras.layers.Dense(parameters.hidden, "relu", dtype=dtype),
@@ -178,6 +178,7 @@ def _model(parameters: KerasMlp.Parameters, network: Any) -> Any:
     ]
     model = keras.Sequential(layers)
     model.compile(keras.optimizers.SGD(parameters.learning_rate), keras.losses.MeanSquaredError())
+    # Keras builds the optimizer in its first step, but a stateless step needs its variables before that.
     model.optimizer.build(model.trainable_variables)
     _load(model, [network[name] for name in NAMES])
     return model

@@ -288,7 +288,7 @@ def _torch_program(parameters: NeuralOde.Parameters, arrays: Arrays, tools: Tool
     import torch
 
     def train(weights: Any, batch: Any) -> tuple[Any, None]:
-        """Make a step of gradient descent."""
+        """Return the weights after a step of gradient descent."""
         weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
         loss = torch.nn.functional.mse_loss(solution(batch["z"], weights), batch["targets"])
         gradients = torch.autograd.grad(loss, list(weights.values()))
