@@ -173,7 +173,7 @@ class LaunchRecord(Document):
 
     @property
     def protocol(self) -> LaunchProtocol:
-        """Return the reported protocol; `steady` if none was reported, `observe` if the report was invalid."""
+        """Return the reported protocol; `steady` if none was reported, `observe` if the report is invalid."""
         protocol = self.facts.protocol
         if isinstance(protocol, Unreadable):
             # An invalid report must not lead to a verdict: with protocol `observe`, no times are compared.
@@ -182,7 +182,11 @@ class LaunchRecord(Document):
 
     @property
     def observes(self) -> bool:
-        """Return True if the launch has the protocol `observe` and timed no block."""
+        """Return True if the launch reported the protocol `observe`, and no block.
+
+        Such a launch is excused from checks of times. A report with blocks contradicts itself, and an invalid report
+        of the protocol (see `protocol`) is not one of `observe`: neither is excused.
+        """
         return self.facts.protocol == "observe" and not self.blocks
 
     def seconds(self, quantity: Quantity | None = None) -> float | None:

@@ -9,7 +9,10 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Fail each variant if its log-speedups correlate too strongly from round to round."""
+    """Fail each variant if its log-speedups correlate too strongly from round to round.
+
+    Untested with fewer than `MINIMUM_ROUNDS` rounds.
+    """
     case = evidence.case
     baseline_seconds = _seconds_by_round(evidence, case.baseline)
     for variant in case.variants:

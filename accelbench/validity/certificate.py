@@ -1,4 +1,7 @@
-"""Run all validity checks on a case and collect their readings in a certificate."""
+"""Run all validity checks on a case and collect their outcomes in a certificate.
+
+A `ValidityCheck` is the test, and a `Check` is one outcome of a test.
+"""
 
 import importlib
 import pkgutil
@@ -20,12 +23,12 @@ def validity_checks() -> tuple[ValidityCheck, ...]:
 
 
 def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
-    """Run the checks that apply to the launches. `timed` is False for `accelbench check`, which times nothing."""
-    checks: list[Check] = []
+    """Run the checks that apply to the launches. `timed` is False for the command `check`, which times nothing."""
+    outcomes: list[Check] = []
     for check in validity_checks():
         if _applies(check, evidence, timed=timed):
-            checks += _merge_equal(tuple(check.checks(evidence)), variant_count=len(evidence.case.variants))
-    return Certificate(checks=tuple(checks))
+            outcomes += _merge_equal(tuple(check.outcomes(evidence)), variant_count=len(evidence.case.variants))
+    return Certificate(checks=tuple(outcomes))
 
 
 def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
@@ -41,9 +44,9 @@ def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
     return timed or not check.measured_only
 
 
-def _merge_equal(checks: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
+def _merge_equal(outcomes: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
     """Return a single outcome, without a variant, if all variants have the same; else return all outcomes unchanged."""
-    distinct_checks = {check.model_copy(update={"variant": None}) for check in checks}
-    if len(distinct_checks) == 1 and len(checks) == variant_count:
-        return tuple(distinct_checks)
-    return checks
+    distinct_outcomes = {outcome.model_copy(update={"variant": None}) for outcome in outcomes}
+    if len(distinct_outcomes) == 1 and len(outcomes) == variant_count:
+        return tuple(distinct_outcomes)
+    return outcomes

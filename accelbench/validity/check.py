@@ -102,7 +102,7 @@ class LaunchCheck:
     fact: Callable[[Facts], object] | None = None
     """Reads the fact that the check needs, if only some launches report it; the other launches are skipped."""
 
-    def checks(self, evidence: Evidence) -> Iterator[Check]:
+    def outcomes(self, evidence: Evidence) -> Iterator[Check]:
         """Yield the most severe outcome of each variant's launches; untested if no launch reports the needed fact."""
         for variant in evidence.variants:
             launches = evidence.launches_of(variant)
@@ -153,7 +153,7 @@ class CaseCheck:
     rounds: int = 0
     """Number of rounds that it needs; with fewer it is untested."""
 
-    def checks(self, evidence: Evidence) -> Iterator[Check]:
+    def outcomes(self, evidence: Evidence) -> Iterator[Check]:
         """Judge all launches together, and yield an outcome for each variant or one for all of them."""
         for variant, finding in self.evaluate(evidence):
             yield _as_check(self, finding, variant)
@@ -216,7 +216,7 @@ def _name_rounds(numbers: Sequence[int]) -> str:
 
 
 def _as_check(check: ValidityCheck, finding: Finding, variant: str | None) -> Check:
-    """Convert a check's finding to the form that results contain."""
+    """Convert a check's finding to the form that certificates contain."""
     return Check(
         name=check.name,
         outcome=finding.outcome,

@@ -18,7 +18,10 @@ MAXIMUM_DRIFT = 0.001
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the clock drifts, is too coarse for the launch's blocks or calls, or was replaced by the program."""
+    """Fail if the clock drifts, is too coarse for the launch's blocks or calls, or was replaced by the program.
+
+    Fail also if no block was timed, or if nothing is known about the clock.
+    """
     if not launch.blocks:
         return failed("no block was timed")
     meddling = launch.facts.meddling

@@ -9,7 +9,8 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     """Fail if the launch's compile cache was not empty at its start.
 
-    Untested if accelbench's warm probe, which starts with the cache of the launch, failed or had to compile again.
+    Untested if the cache's hits are unknown, or if accelbench's warm probe, which starts with the cache of the launch,
+    failed or had to compile again.
     """
     cold = launch.facts.compile_cache
     if not is_reported(cold):

@@ -7,7 +7,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the launch's devices are emulated, for example on CPUs."""
+    """Fail if the launch's devices are emulated, for example on CPUs, or if that is unknown."""
     emulation = launch.facts.emulated
     if isinstance(emulation, Unreadable):
         return failed(emulation)

@@ -49,7 +49,10 @@ def _was_tried(launch: LaunchRecord) -> bool:
 
 
 def judge(launch: LaunchRecord) -> Finding:
-    """Pass if the outputs of a launch's program in float64 agree with the reference; fail if its formula is wrong."""
+    """Pass if the outputs of a launch's program in float64 agree with the reference; fail if its formula is wrong.
+
+    Untested if the program did not run in float64, or if its outputs were not compared.
+    """
     formula_run = launch.facts.formula
     if isinstance(formula_run, Unreadable):
         return untested(formula_run)

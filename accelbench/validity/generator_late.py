@@ -15,7 +15,10 @@ MAXIMUM_LATENESS = 0.01
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if more than 1 % of the requests began later than `MAXIMUM_LATENESS` of the median response allows."""
+    """Fail if more than 1 % of the requests began later than `MAXIMUM_LATENESS` of the median response allows.
+
+    Untested if no request was timed, or if the lateness is unknown.
+    """
     if case.measurement.arrivals is None:
         return passed("no requests arrive: each call begins when the one before it has ended")
     response_seconds = launch.seconds()

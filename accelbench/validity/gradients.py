@@ -20,7 +20,10 @@ A first gradient with create_graph=True that is not differentiated again leaves 
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if autograd recorded a step that computes no gradients, or if the step changed autograd's mode."""
+    """Fail if autograd recorded a step that computes no gradients, or if the step changed autograd's mode.
+
+    Untested if the mode is unknown.
+    """
     gradients = launch.facts.gradients
     if isinstance(gradients, Unreadable):
         return untested(gradients)

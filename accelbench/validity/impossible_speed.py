@@ -32,7 +32,7 @@ F(4x4, 3x3) needs a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convoluti
 
 
 def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
-    """Fail a variant if its fastest launch exceeds the device's limits."""
+    """Fail a variant if its fastest launch exceeds the device's limits; untested without limits, time or cost."""
     # Quarantined launches measured the device's limits too.
     roof = device_roof(evidence.case, (*evidence.launches, *evidence.quarantined))
     for variant in evidence.variants:
@@ -59,7 +59,8 @@ def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
 def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: LimitsSource) -> Finding:
     """Fail if the fastest launch does its declared work at more FLOP/s or bytes/s than the device can reach.
 
-    `roof` has the device's limits, which come from `source`.
+    `roof` has the device's limits, which come from `source`. Untested if there is no rate to compare, or if a single
+    launch measured the limit that is exceeded.
     """
     fastest = min(timed_launches, key=_seconds)
     seconds = _seconds(fastest)

@@ -6,7 +6,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the outputs contain unexpected NaN or infinity."""
+    """Fail if the outputs contain unexpected NaN or infinity, or were not checked."""
     if launch.parity is None:
         return failed("its outputs were not checked")
     if launch.parity.finite:

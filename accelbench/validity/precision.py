@@ -32,7 +32,10 @@ FULL_PRECISION_SETTINGS = {"ieee", "highest", "float32"}
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the launch used another precision than requested; untested if its program sets flags of frameworks."""
+    """Fail if the launch used another precision than requested, or an unknown one.
+
+    Untested if its program sets flags of frameworks.
+    """
     requested = case.measurement.precision
     precision = launch.facts.precision
     if isinstance(precision, Unreadable):

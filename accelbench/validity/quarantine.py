@@ -25,13 +25,16 @@ class SplitRounds(Generic[Launch]):
     counted: tuple[Launch, ...]
     quarantined: tuple[Launch, ...] = ()
     reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """What disturbed each round, by round number."""
+    """What disturbed each disturbed round, by round number; empty if the case accepts noise."""
     noisy: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """What disturbed each round that counts because the case accepts noise, by round number."""
 
     @property
     def all_disturbed(self) -> bool:
-        """Return True if every round was disturbed. Then no launch is quarantined, because none would be left."""
+        """Return True if every round was disturbed, and the case does not accept noise.
+
+        Then no launch is quarantined, because none would be left.
+        """
         return bool(self.reasons) and not self.quarantined
 
 

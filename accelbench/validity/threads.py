@@ -7,7 +7,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the process has other numbers of CPUs or threads than requested."""
+    """Fail if the process has other numbers of CPUs or threads than requested, or does not report them."""
     threads = launch.facts.threads
     if isinstance(threads, Unreadable):
         return failed(threads)

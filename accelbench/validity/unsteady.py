@@ -39,7 +39,8 @@ def _drift(launch: LaunchRecord) -> Drift | None:
 def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
     """Fail if a variant's block times drift by more than `maximum` in all launches alike, or in most of them.
 
-    `drifts` has one item for each launch; `maximum` is a relative change, such as 0.01.
+    `drifts` has one item for each launch; `maximum` is a relative change, such as 0.01. Untested if launches or blocks
+    are too few.
     """
     limit = math.log1p(maximum)
     common = common_drift([drift.log_change for drift in drifts])

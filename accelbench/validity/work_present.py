@@ -223,7 +223,7 @@ def _unit_doubt(launch: LaunchRecord) -> str:
 
 
 def _judge_declared(launch: LaunchRecord) -> Finding:
-    """Fail if fewer products or convolutions were counted than declared."""
+    """Fail if fewer products or convolutions were counted than declared; untested if they cannot be counted."""
     operations = launch.facts.operations
     if isinstance(operations, Unreadable):
         return failed(operations)

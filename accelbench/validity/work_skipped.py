@@ -41,7 +41,10 @@ order."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if timed calls give other results than untimed ones, or repeated or later calls do too little work."""
+    """Fail if timed calls give other results than untimed ones, or repeated or later calls do too little work.
+
+    Untested if the program could not run on new inputs, so that its calls were not counted.
+    """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)

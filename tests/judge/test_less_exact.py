@@ -88,7 +88,7 @@ def outcomes(
             reading = reading.model_copy(update={"formula": wide})
     reading = reading.model_copy(update={"unseen": UnseenReading(reading=reading, changes=True)})
     launch = a_launch(parity=reading)
-    [found] = formula.CHECK.checks(Evidence(case=case, launches=(launch,)))
+    [found] = formula.CHECK.outcomes(Evidence(case=case, launches=(launch,)))
     return {
         "parity": parity.CHECK.evaluate(case, launch).outcome,
         "formula": found.outcome,

@@ -26,7 +26,7 @@ def in_precision(precision: Precision) -> Case:
 
 
 def outcome(launch: LaunchRecord, precision: Precision = "float32") -> tuple[CheckOutcome, str]:
-    [check] = formula.CHECK.checks(Evidence(case=in_precision(precision), launches=(launch,)))
+    [check] = formula.CHECK.outcomes(Evidence(case=in_precision(precision), launches=(launch,)))
     return check.outcome, check.reading
 
 

@@ -32,6 +32,6 @@ def test_equal_outputs_of_a_choice_do_not_prove_that_inputs_are_ignored(
     precision: Precision, ratio: float, outcome: str
 ) -> None:
     evidence = Evidence(case=a_case(precision=precision), launches=(off(ratio),))
-    (reading,) = depends_on_inputs.CHECK.checks(evidence)
+    (reading,) = depends_on_inputs.CHECK.outcomes(evidence)
     assert reading.outcome == outcome
     assert f"{ratio:.2g}" in reading.reading

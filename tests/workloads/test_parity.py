@@ -306,7 +306,7 @@ def test_every_workload_passes_every_check(asked: Asked, computed: Callable[[Ask
     found = {
         reading.name: reading
         for check in (depends_on_inputs, gradients, parity, precision, work_skipped, work_present)
-        for reading in check.CHECK.checks(evidence)
+        for reading in check.CHECK.outcomes(evidence)
     }
     assert not [reading for reading in found.values() if reading.outcome == "failed"], found
     if seen.compared:
