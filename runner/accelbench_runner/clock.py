@@ -71,7 +71,10 @@ class ClockDrift:
         self._start_seconds, self._start_raw_seconds = _read_both(clock)
 
     def read(self) -> float:
-        """Return how much faster the clock runs than the raw clock: 0.01 is 1 %."""
+        """Return how much faster the clock runs than the raw clock: 0.01 is 1 %.
+
+        Return 0 if the raw clock has not advanced.
+        """
         seconds, raw_seconds = _read_both(self._clock)
         elapsed_seconds = seconds - self._start_seconds
         elapsed_raw_seconds = raw_seconds - self._start_raw_seconds

@@ -47,7 +47,7 @@ class DeviceMonitor:
         """Read which processes use the device, before this one does; do nothing by default."""
 
     def identify(self, name: str | None) -> Mapping[str, str]:  # noqa: ARG002 - an override may read it
-        """Find the device that the framework uses, and return the device's settings, for the fingerprint.
+        """Find the device that the framework uses; return its settings for the fingerprint, by default none.
 
         `name` is the device's index or UUID, as the framework reports it; None stands for the first visible device.
         """
@@ -59,15 +59,15 @@ class DeviceMonitor:
         return None
 
     def room_bytes(self) -> int | None:
-        """Return the bytes that this process may still allocate on the device, if known."""
+        """Return the bytes that this process may still allocate on the device; None if unknown."""
         return None
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the device's last-level cache, if known."""
+        """Return the bytes of the device's last-level cache; None if unknown."""
         return None
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:
-        """Return a function that evicts the device's caches; None if the framework cannot overwrite memory.
+        """Return a function that evicts the device's caches, by default by `overwrite`; None if that returns None.
 
         `overwrite(size)` returns a function that writes `size` bytes of the device's memory, or None.
         """
@@ -86,7 +86,7 @@ class DeviceMonitor:
         """Sample the device between blocks; do nothing by default."""
 
     def end(self, seconds: float) -> DeviceReport:  # noqa: ARG002 - an override may read it
-        """End the phase, which took `seconds`, and return what was measured."""
+        """End the phase since `begin`, which took `seconds`, and return what was measured; by default nothing."""
         return DeviceReport()
 
 

@@ -87,10 +87,12 @@ class Gpu:
     """Handle of the GPU that a MIG slice is part of; otherwise the same as `handle`."""
     earlier_pids: frozenset[int] | None
     """PIDs that computed on the GPU before this process did; None if unknown."""
-    samples: list[int] = field(default_factory=list)
+    reason_masks: list[int] = field(default_factory=list)
     """Bit masks of the reasons for low clocks, one per sample."""
     clocks_megahertz: list[int] = field(default_factory=list)
+    """Clock rates, one per sample."""
     began: Counters | None = None
+    """Counters when the timed phase began; None before the first phase."""
 
     @classmethod
     def open(cls, name: str | None = None, pids_by_gpu: Mapping[str, frozenset[int]] | None = None) -> Self | None:
@@ -134,7 +136,7 @@ class Gpu:
 
     def begin(self) -> None:
         """Begin a timed phase: drop the samples of earlier phases, and read the cumulative counters."""
-        self.samples.clear()
+        self.reason_masks.clear()
         self.clocks_megahertz.clear()
         self.began = self._read_counters()
 
@@ -143,12 +145,16 @@ class Gpu:
         reasons = query_first(CLOCK_REASON_CALLS, self.physical)
         megahertz = query(pynvml.nvmlDeviceGetClockInfo, self.physical, pynvml.NVML_CLOCK_SM)
         if reasons is not None:
-            self.samples.append(reasons)
+            self.reason_masks.append(reasons)
         if megahertz is not None:
             self.clocks_megahertz.append(megahertz)
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return the clocks, their limits and the energy of the phase since `begin`, which took `seconds`."""
+        """Return what NVML shows of the phase since `begin`, which took `seconds`.
+
+        That is the lowest and the highest clock rate, for how long each cause held the clocks low, the number of other
+        processes, and the energy; each as far as NVML reports it.
+        """
         began, ended = self.began, self._read_counters()
         assert began is not None  # noqa: S101 - begin comes first
         self.sample()  # the last sample, after the last block
@@ -175,9 +181,9 @@ class Gpu:
             cause: (ended.held_back_nanoseconds[cause] - began.held_back_nanoseconds[cause]) / 1e9
             for cause in ended.held_back_nanoseconds.keys() & began.held_back_nanoseconds.keys()
         }
-        if self.samples:
+        if self.reason_masks:
             for cause, bit in REASONS.items():
-                sampled_share = sum(bool(sample & bit) for sample in self.samples) / len(self.samples)
+                sampled_share = sum(bool(mask & bit) for mask in self.reason_masks) / len(self.reason_masks)
                 held_back[cause] = max(held_back.get(cause, 0.0), sampled_share * seconds)
         return held_back
 
@@ -210,17 +216,17 @@ class NvidiaMonitor(DeviceMonitor):
         self._pids_by_gpu = find_compute_pids()
 
     def identify(self, name: str | None) -> Mapping[str, str]:
-        """Find the GPU by index or UUID, and return its settings."""
+        """Find the GPU by index or UUID, and return its settings; none if NVML does not show it."""
         self._gpu = Gpu.open(name, self._pids_by_gpu)
         return self._gpu.settings() if self._gpu else {}
 
     def begin(self) -> None:
-        """Begin a timed phase: read the GPU's counters, if a GPU was found."""
+        """Begin a timed phase: drop earlier samples and read the GPU's counters, if a GPU was found."""
         if self._gpu:
             self._gpu.begin()
 
     def sample(self) -> None:
-        """Sample the GPU's clock, and the reasons why it is low, if a GPU was found."""
+        """Sample the GPU's clock rate, and the reasons why it is low, if a GPU was found."""
         if self._gpu:
             self._gpu.sample()
 
@@ -230,7 +236,7 @@ class NvidiaMonitor(DeviceMonitor):
 
 
 def find_compute_pids() -> dict[str, frozenset[int]]:
-    """Return the PIDs of the processes that compute on each GPU, by the GPU's UUID."""
+    """Return the PIDs of the processes that compute on each GPU, by the GPU's UUID, as far as NVML lists them."""
     pids_by_gpu = {}
     for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)

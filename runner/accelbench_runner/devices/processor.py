@@ -36,7 +36,7 @@ class ProcessorMonitor(DeviceMonitor):
     _usage_before: Usage
 
     def model(self) -> str:
-        """Return the CPU's model."""
+        """Return the CPU's model name, or else its architecture."""
         return cpu.model()
 
     def peak_bytes(self, host_bytes: int) -> int | None:
@@ -49,7 +49,7 @@ class ProcessorMonitor(DeviceMonitor):
         return None if limit is None else max(0, limit - cpu.resident_bytes())
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the last-level cache."""
+        """Return the bytes of the last-level cache; None if the kernel lists no caches."""
         return last_level_bytes()
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:  # noqa: ARG002
@@ -65,7 +65,7 @@ class ProcessorMonitor(DeviceMonitor):
         self._usage_before = self.processors.usage()
 
     def end(self, seconds: float) -> DeviceReport:
-        """End the timed phase, which took `seconds`: return the energy used, and for how long the CPUs were idle."""
+        """End the timed phase, which took `seconds`: return the energy used, and for how long threads ran."""
         usage = self.processors.usage()
         joules = joules_between(self._packages, read_packages())
         return DeviceReport(energy=measured_energy(joules, seconds, "processors"), idle=self._idle_fact(seconds, usage))

@@ -25,8 +25,9 @@ OVERHEAD_SHARE = 0.001
 LATE_SHARE = 0.04
 """Maximum share of a block for work that its last call leaves behind untimed, such as freeing memory; a little less
 than the check `unsynchronised` allows."""
-FEW_CALLS = 1 / LATE_SHARE
-"""Number of calls in a block from which on the late work of its last call is below `LATE_SHARE`."""
+ENOUGH_CALLS = 1 / LATE_SHARE
+"""Number of calls in a block from which on the late work of its last call, if no longer than a call, is at most
+`LATE_SHARE` of the block."""
 WARM_UP_SECONDS = 0.3
 """Minimum time for caches, allocators and the processor's frequency to settle, after the first call and parity."""
 WARM_UP_CALLS = 2

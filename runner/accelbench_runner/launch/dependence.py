@@ -207,7 +207,8 @@ def make_extra_block(
 def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
     """Compare the outputs of a block with the outputs of as many untimed calls, because a program may skip timed work.
 
-    Returns the comparison, and the block's counts of operations, as fields of `Dependence`.
+    Returns the comparison, and the block's counts of operations, as fields of `Dependence`; only the counts if the
+    block has no outputs.
     """
     if block.outputs is None:  # a call takes too long to be repeated
         return dict(block.counts)
@@ -260,7 +261,8 @@ def relative_distance(outputs: NamedArrays, expected_outputs: NamedArrays) -> fl
     """Return the largest difference over all arrays, each divided by the root mean square of the expected array.
 
     Both mappings have arrays of any shapes under the same names. Only elements that are finite in both arrays count;
-    without such elements, the result is None. If the shapes of two arrays differ, the result is the largest float.
+    without such elements, the result is None. A difference from an array of zeros is not divided. If the shapes of two
+    arrays differ, the result is the largest float.
     """
     import numpy as np
 

@@ -77,7 +77,8 @@ def observations(
 ) -> dict[str, Scalar]:
     """Return observations by name: the standard ones of the calls, and the program's own about the calls' results.
 
-    Raises ValueError for an undeclared name, and TypeError for a value of an invalid type.
+    Raises ValueError for an undeclared name, TypeError for a value of an invalid type, and InvalidWorkloadError if a
+    step returned something other than numbers.
     """
     exceptions = [call.raised for call in calls if call.raised is not None]
     observed: dict[str, Scalar] = {
@@ -99,7 +100,7 @@ def observations(
 
 
 def check_names(declared: Mapping[str, str]) -> None:
-    """Raise ValueError if a workload declares too many observations, or one with an invalid name."""
+    """Raise ValueError if a workload declares too many observations, or one with an invalid or a standard name."""
     if len(declared) > MAXIMUM_OWN:
         raise ValueError(f"a workload observes {len(declared)} things of its own, at most {MAXIMUM_OWN}")
     for name in declared:

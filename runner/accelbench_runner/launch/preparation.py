@@ -1,4 +1,7 @@
-"""Prepare the first block: import the framework, build the workload's program, compile it and call it once."""
+"""Prepare the first block: import the framework, build the workload's program, compile it and call it once.
+
+A workload is a class that somebody wrote by hand, or is made from the functions of a script (`catalogue.functions`).
+"""
 
 import platform
 import sys
@@ -24,7 +27,8 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
     """Import the framework, the workload's libraries and the compiler.
 
     Returns the adapter, and the seconds that importing the compiler took: 0 if the variant needs no compiler. Raises
-    UnsupportedError if a package is missing, or if the platform does not support the framework or the precision.
+    UnsupportedError if a package is missing, or if the platform does not support the framework, the variant's options
+    or the precision.
     """
     framework, precision = frameworks.find(task.kind.framework), task.request.case.measurement.precision
     try:
@@ -68,13 +72,14 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
 def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
     """Build the program from generated inputs, prepare it on the device, and report facts about it.
 
-    Raises InvalidWorkloadError if the program does not fit the protocol.
+    Raises InvalidWorkloadError if the program does not fit the protocol, or if its names or arrays are invalid.
     """
     observes = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
         times_calls = has_tail(task.measure.protocol)
-        # A call of a workload made of functions handles all batches. A hand-written class decides that itself.
+        # A call of a script's function takes all batches, so a single batch could not be timed. A hand-written class
+        # itself decides how many batches a call takes.
         if times_calls and len(arrays.batches) > 1 and not task.workload.hand_written:
             raise InvalidWorkloadError(
                 f"the protocol {task.measure.protocol} times every call, and arrays() returns {len(arrays.batches)} "

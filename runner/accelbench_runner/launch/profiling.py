@@ -29,19 +29,22 @@ MICROSECONDS = 1e6
 
 
 class Recording(NamedTuple):
-    """Hold one recording: its trace, and the seconds of its calls."""
+    """Hold one recording of calls."""
 
     file: Path
+    """The profiler's trace."""
     calls: int
     seconds: float
+    """Seconds of all calls together."""
 
 
 def profile_calls(profiler: Profiler | None, work: Work, directory: Path, clock: Clock) -> ProfiledCalls:
-    """Record calls several times, and return the operations of the fastest recording that take most of its time.
+    """Record calls several times, and return the operations that take most of the time of the fastest recording.
 
     The trace of this recording stays in `directory`.
 
-    Raises ProfilerError if there is no profiler, or if its trace shows nothing.
+    Raises ProfilerError if there is no profiler, if its trace has no operations, or if a call has more than
+    `MAXIMUM_EVENTS` events.
     """
     if profiler is None:
         raise ProfilerError("the framework's adapter has no profiler")

@@ -103,7 +103,10 @@ class Launch:
         reporter.run_probe("watch", self._task.monitor.prepare)
 
     def run(self) -> None:
-        """Import and initialise the framework, then measure by the workload's protocol."""
+        """Import and initialise the framework, then measure by the workload's protocol.
+
+        A launch for another purpose ends after its first call (`probe`), or profiles calls (`explain`).
+        """
         task = self._task
         adapter, self._import_seconds = import_framework(task)
         self.adapter = adapter
@@ -116,7 +119,7 @@ class Launch:
             device_settings=dict(settings) if settings else None,
             emulated=adapter.accounting.describe_emulation,
         )
-        if task.request.purpose == "probe":  # a warm probe ends after the first call
+        if task.request.purpose == "probe":
             _, work = set_up(task, adapter)
             make_first_call(task, adapter, work, self._import_seconds)
             self._reporter.send_facts(compile_cache=adapter.accounting.compile_cache)
@@ -276,7 +279,8 @@ class Launch:
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
         """Write the outputs that the program exports from the state and the last `out`, for the judge to compare.
 
-        `units` is the number of units of work after which they were computed.
+        Report their types and shapes, and which captured arrays have changed. `units` is the number of units of work
+        after which the outputs were computed.
         """
         exported = workload_checks.call_export(program, state, out)
         outputs = export_numbers(adapter, program.export, exported)
@@ -290,7 +294,7 @@ class Launch:
         )
 
     def _count_operations(self, adapter: Adapter, work: Work) -> None:
-        """Report the executable's size, and the operations that the workload declares and that the framework counts."""
+        """Report the executable's size and, if the workload declares operations, these and the framework's count."""
         declared = workload_checks.operations(self._task.workload, self._task.parameters)
         with self._reporter.outside_phases("operations"):
             self._reporter.send_facts(executable=adapter.accounting.executable_size)

@@ -95,7 +95,7 @@ class Task:
 
     @property
     def timed(self) -> bool:
-        """Return True if this launch measures times, unlike a check, a compilation or a warm start."""
+        """Return True if this launch measures times, unlike a check, a compilation, a warm start or an explanation."""
         return self.request.purpose == "measure"
 
     @property

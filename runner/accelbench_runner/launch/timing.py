@@ -46,7 +46,7 @@ class Timing:
         """Time blocks of many calls (protocol `steady`) or single calls (`latency`, `arrivals`), and report them.
 
         Returns the number of calls in a block. In the first rounds it also returns an extra block, which is compared
-        with calls that are not timed.
+        with calls that are not timed; None in later rounds.
         """
         task, adapter = self._task, self._adapter
         if has_tail(task.measure.protocol):
@@ -115,18 +115,23 @@ class Timing:
         )
 
     def _plan_steady(self, work: Work) -> tuple[float, blocks.BlockPlan]:
-        """Warm up for the protocol `steady`; return the seconds per call, and a plan of the blocks to time."""
+        """Warm up for the protocol `steady`; return the seconds per call, and a plan of the blocks to time.
+
+        The plan allows for late work, which continues after a block's clock has stopped.
+        """
         with self._reporter.phase("warm-up"):
             seconds_per_call = blocks.warm_up(work, self._clock)
             overhead = blocks.overhead_seconds(work, self._clock)
         block_plan = blocks.plan(seconds_per_call, overhead)
-        if block_plan.calls >= blocks.FEW_CALLS:
+        if block_plan.calls >= blocks.ENOUGH_CALLS:
             return seconds_per_call, block_plan
-        # In a block of few calls, the work that its last call leaves unfinished matters: docs/method/block-length.md.
+        # In a block of few calls, the work that its last call leaves unfinished matters: measure it, and plan again,
+        # with longer blocks if necessary (docs/method/block-length.md).
         with self._reporter.outside_phases("synchronisation"):
             measured = self._late_work.measure(work, calls=block_plan.calls, with_long_run=False, maximum_runs=1)
         cpu.restart_peak()  # leaves the memory of these runs out of the program's peak
-        late_seconds = measured.runs[0].late_seconds if measured else 0.0  # without a long run, there is one run
+        # The first run is as long as a block; there is a longer one only if `with_long_run`.
+        late_seconds = measured.runs[0].late_seconds if measured else 0.0
         return seconds_per_call, blocks.plan(seconds_per_call, overhead, late_seconds)
 
     def measure_episode(self, program: Program, work: Work) -> tuple[Any, Any, int]:
@@ -200,6 +205,7 @@ class Timing:
             return peak or None  # a peak of 0 means that it was not measured
 
         ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]  # only those of these blocks
+        # Without the protocol `arrivals` there are no responses, and `zip_longest` gives None for each.
         for block_seconds, response in zip_longest(measured_blocks.seconds, measured_blocks.response_seconds):
             self._reporter.send(
                 BlockTimed(units=measured_blocks.units, seconds=block_seconds, response_seconds=response)
@@ -208,6 +214,7 @@ class Timing:
         if machine_facts:
             self._reporter.send_facts(**machine_facts)
         clock_drift = drift.read()
+        # A fact is a function if computing or validating it may raise: then it is sent as unreadable.
         self._reporter.send_facts(
             device=devices[-1],  # that of the last block
             recompilations=len(causes),
