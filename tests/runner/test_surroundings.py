@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from accelbench_runner.supervisor.processors import allowed_threads, choose_cpus
+from accelbench_runner.supervisor.processors import allowed_cpus, choose_cpus
 from runner.supervision import Ended, Supervised, case_of
 
 Run = Callable[..., Ended]
@@ -46,7 +46,7 @@ def test_launches_run_on_the_processors_that_the_supervisor_chose_with_as_many_t
 def test_the_number_of_threads_is_that_of_whole_processors_in_the_quota_or_the_requested_one(
     available: int, quota: float | None, wanted: int | None, threads: int
 ) -> None:
-    assert allowed_threads(available, quota, wanted) == threads
+    assert allowed_cpus(available, quota, wanted) == threads
 
 
 def test_idle_processors_are_chosen_before_busy_ones_and_new_cores_before_used_ones() -> None:

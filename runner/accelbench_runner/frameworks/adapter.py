@@ -282,24 +282,24 @@ class Accounting:
         return Compilations()
 
     def compile_cache(self) -> CompileCache | None:
-        """Return the hits and misses of the compile cache on disk, if known."""
+        """Return the hits and misses of the compile cache on disk; None if unknown."""
         return None
 
     def constants(self) -> list[str]:
-        """Describe the arrays that the compiled program contains as constants, if known."""
+        """Describe the arrays that the compiled program contains as constants; by default none."""
         return []
 
     def executable_size(self) -> ExecutableSize | None:
-        """Return the sizes of the program that `compile_ahead` has compiled, if known."""
+        """Return the sizes of the program that `compile_ahead` has compiled; None if unknown."""
         return None
 
     # Operations of a call.
     def operations(self, work: Work) -> CountedOperations | None:  # noqa: ARG002 - an override may read it
-        """Count the matrix products and convolutions of one call, if possible."""
+        """Count the matrix products and convolutions of one call; None if that is impossible."""
         return None
 
     def arithmetic(self, work: Work) -> Arithmetic:  # noqa: ARG002 - an override may read it
-        """Count the floating-point operations of one call, if possible."""
+        """Count the floating-point operations of one call; the fields of the result are None if unknown."""
         return Arithmetic()
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
@@ -309,19 +309,19 @@ class Accounting:
 
     # Device and memory.
     def peak_memory_bytes(self) -> int | None:
-        """Return the most bytes of device memory that arrays occupied at once, if known."""
+        """Return the most bytes of device memory that arrays occupied at once; None if unknown."""
         return None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the most bytes of device memory that the framework's allocator reserved at once, if known."""
+        """Return the most bytes of device memory that the framework's allocator reserved; None if unknown."""
         return None
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the device's last-level cache, if known."""
+        """Return the bytes of the device's last-level cache; None if unknown."""
         return None
 
     def device_id(self) -> str | None:
-        """Return the UUID or index by which a monitor finds the device, if known."""
+        """Return the UUID or index by which a monitor finds the device; None if unknown."""
         return None
 
     def describe_emulation(self) -> str:
@@ -330,7 +330,7 @@ class Accounting:
 
     # Host.
     def threads(self) -> int | None:
-        """Return how many threads the framework uses, if known."""
+        """Return how many threads the framework uses; None if unknown."""
         return None
 
     def host_to_device_ratios(self) -> list[float]:

@@ -88,7 +88,7 @@ class Jax(Adapter):
         return reported
 
     def initialise(self) -> None:
-        """Apply the settings, and start the backend with a first array."""
+        """Apply the settings, and start the backend with a first array; raises UnsupportedError without a device."""
         backend = self._settings.backend
         jax.config.update("jax_platforms", backend)  # otherwise JAX looks for other backends too
         jax.config.update("jax_enable_x64", self._settings.precision == "float64")
@@ -122,7 +122,8 @@ class Jax(Adapter):
     def _device_array(self, array: Array) -> jax.Array:
         """Copy the array to the device; floats and complex numbers get the precision policy's type.
 
-        Raises UnsupportedError for an array of 64-bit integers that do not fit into 32 bits.
+        Raises InvalidWorkloadError if it is no array of numbers, and UnsupportedError for 64-bit integers that do not
+        fit into 32 bits.
         """
         array = cast_complex(require_numbers(array), self._settings.precision)
         if np.issubdtype(array.dtype, np.floating):
@@ -136,7 +137,10 @@ class Jax(Adapter):
         return jax.device_put(converted)
 
     def in_mode(self, function: Callable[..., Any], *, one_program: bool = False) -> Callable[..., Any]:  # noqa: ARG002
-        """Return the function, jitted if the variant's mode is `jit`; jit always makes one program."""
+        """Return the function, jitted if the variant's mode is `jit`.
+
+        `one_program` has no effect, because jit always makes one program.
+        """
         if self._settings.mode == "jit":
             jitted: Callable[..., Any] = jax.jit(function)
             return jitted
@@ -153,7 +157,10 @@ class Jax(Adapter):
         self._captured.restore()
 
     def prepare(self, program: Program) -> Work:
-        """Return the call to time, of `program.inner` steps, in the variant's mode: jit, op-by-op or scan."""
+        """Return the call to time, of `program.inner` steps, in the variant's mode: jit, op-by-op or scan.
+
+        Raises UnsupportedError for another mode, or if the steps cannot be scanned.
+        """
         batches: Any
         mode = self._settings.mode
         call, batches = step_loop(program)
@@ -192,7 +199,10 @@ class Jax(Adapter):
         )
 
     def _scan(self, program: Program) -> tuple[Any, Any]:
-        """Return a function that runs the steps in one `lax.scan`, and the batches to pass to that function."""
+        """Return a function that runs the steps in one `lax.scan`, and the batches to pass to that function.
+
+        Raises UnsupportedError if the batches have different shapes.
+        """
         length, batch_count = program.inner, len(program.batches)
         if batch_count == 1:
 
@@ -260,7 +270,7 @@ class Jax(Adapter):
             (jax.device_put(np.float32(1), device) + 1).block_until_ready()
 
     def ready(self, value: Any) -> bool | None:
-        """Return True if every array in `value` is computed."""
+        """Return True if every array in `value` is computed, else False; JAX knows it of each array."""
         # Leaves without `is_ready`, such as PRNG keys, are left out.
         return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 

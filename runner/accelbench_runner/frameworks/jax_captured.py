@@ -98,7 +98,7 @@ class JaxCaptured:
 
 
 def _nnx() -> ModuleType | None:
-    """Return flax.nnx if the program has imported it; importing it takes seconds."""
+    """Return flax.nnx if the program has imported it, else None: importing it takes seconds."""
     return sys.modules.get("flax.nnx")
 
 

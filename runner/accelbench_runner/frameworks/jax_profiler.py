@@ -22,7 +22,7 @@ class JaxProfiler(Profiler):
         self._compiled = compiled
 
     def record(self, run: Callable[[], None], directory: Path) -> Path:
-        """Call `run` under JAX's profiler, and return the trace."""
+        """Call `run` under JAX's profiler, and return the trace's file; raises ProfilerError if it wrote none."""
         options: Any = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0  # record no calls of Python functions
         options.host_tracer_level = 1  # record fewer events of XLA's runtime than by default

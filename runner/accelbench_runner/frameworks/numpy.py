@@ -74,7 +74,7 @@ class CountingArray(np.ndarray[Any, Any]):
         out_argument = {"out": tuple(map(_without_counting, out))} if out else {}
         result = getattr(ufunc, method)(*plain_inputs, **out_argument, **options)
         self.counts[ufunc.__name__] += 1
-        # A reduction, such as a sum, takes one operation for each element of its operand.
+        # A reduction, such as a sum, takes about one operation for each element of its operand.
         elements = np.size(plain_inputs[0]) if method == "reduce" else np.size(result)
         self._add_operations(ufunc.__name__, plain_inputs, elements)
         return out[0] if out else self.counting_view(result)
@@ -93,7 +93,10 @@ class CountingArray(np.ndarray[Any, Any]):
         return self.counting_view(result)
 
     def _add_operations(self, name: str, inputs: tuple[Any, ...], elements: int) -> None:
-        """Count the floating-point operations of the ufunc `name`, which has computed this many elements."""
+        """Count the floating-point operations of the ufunc `name` on `inputs`.
+
+        `elements` is the number of elements of its result or, for a reduction, of its operand.
+        """
         dtype = np.result_type(*inputs)
         is_complex = np.issubdtype(dtype, np.complexfloating)
         if not (is_complex or np.issubdtype(dtype, np.floating)):

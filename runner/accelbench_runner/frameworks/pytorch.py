@@ -157,7 +157,10 @@ class PyTorch(Adapter):
         return torch.tensor(array, dtype=dtype, device=self._placement.device)
 
     def in_mode(self, function: Callable[..., Any], *, one_program: bool = False) -> Callable[..., Any]:
-        """Return the function, compiled if the variant's mode is `compile`; `one_program` demands a single graph."""
+        """Return the function, compiled if the variant's mode is `compile`; `one_program` demands a single graph.
+
+        Raises UnsupportedError for a mode other than `compile` and `eager`.
+        """
         mode, options = self._settings.mode, self._settings.options
         if mode == "compile" and isinstance(options, CompileOptions):
             fullgraph = options.fullgraph or one_program
@@ -256,7 +259,7 @@ class PyTorch(Adapter):
         return {name: host_array(tensor) for name, tensor in arrays.items()}
 
     def device(self, value: Any) -> Device:
-        """Describe the devices of the tensors and modules in `value`."""
+        """Describe the devices of the tensors in `value`, and of the parameters of its modules."""
         leaves = pytree.tree_leaves(without_dataclasses(value))
         modules = [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -333,7 +336,8 @@ class PyTorch(Adapter):
     def needs_gradients(self, error: BaseException) -> bool:
         """Return True if the error means that the step computes gradients while autograd is off."""
         nothing_recorded = any(message in str(error) for message in NOTHING_RECORDED)
-        return super().needs_gradients(error) or (nothing_recorded and not self._settings.differentiates)
+        autograd_is_off = not self._settings.differentiates
+        return super().needs_gradients(error) or (nothing_recorded and autograd_is_off)
 
     @contextmanager
     def autograd_required(self) -> Iterator[None]:

@@ -115,7 +115,7 @@ class TorchAccounting(Accounting):
     def compile_cache(self) -> CompileCache | None:
         """Return the hits and misses of Inductor's cache and of AOTAutograd's cache, added up.
 
-        A hit in AOTAutograd's cache can skip the lookup in Inductor's.
+        None if the variant compiles nothing. A hit in AOTAutograd's cache can skip the lookup in Inductor's.
         """
         if not self._compiles:
             return None
@@ -222,11 +222,11 @@ class TorchAccounting(Accounting):
         return self._backend.reserved_memory_bytes()
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the last-level cache; None on a CPU."""
+        """Return the bytes of the last-level cache; None on a CPU, or if PyTorch does not report them."""
         return self._backend.cache_bytes()
 
     def device_id(self) -> str | None:
-        """Return the device's UUID; None on a CPU."""
+        """Return the device's UUID; None on a CPU, or if PyTorch does not report it."""
         return self._backend.id()
 
     def describe_emulation(self) -> str:

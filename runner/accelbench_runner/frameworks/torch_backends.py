@@ -140,7 +140,7 @@ class AcceleratorBackend(HostBackend):
         return reserved
 
     def cache_bytes(self) -> int | None:
-        """Return the bytes of the device's L2 cache, if PyTorch reports them."""
+        """Return the bytes of the device's L2 cache; None if PyTorch does not report them."""
         return getattr(self._properties(), "L2_cache_size", None)
 
     def _properties(self) -> Any:
@@ -166,5 +166,5 @@ def _detect_vector_instructions() -> None:
 
 
 def _format_cudnn_version(version: int | None) -> str:
-    """Format cuDNN's version `92600` as `9.26.0`."""
+    """Format the version `92600` of cuDNN 9 as `9.26.0`; empty without a version."""
     return f"{version // 10000}.{version % 10000 // 100}.{version % 100}" if version else ""

@@ -148,7 +148,7 @@ class TorchCaptured:
     def _in_policy_type(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a tensor on the device, in the policy's type if it is float32, float64 or complex.
 
-        The result is the same object if nothing has to change.
+        The result is the same object if nothing has to change, or if the tensor is sparse or has no numbers yet.
         """
         if not _is_plain(tensor):
             return tensor
@@ -183,7 +183,8 @@ class TorchCaptured:
     def forget_unchanged(self) -> None:
         """Free the copies of the tensors that calls have not changed; for use after the first call.
 
-        `restore` raises an exception if a later call changes one of these tensors.
+        `restore` raises an exception if a later call increases the version of one of these tensors. Without the copy, a
+        change that leaves the version, as by batch normalisation, is not detected.
         """
         for captured in self._tensors.values():
             if not captured.has_changed:
@@ -202,7 +203,7 @@ class TorchCaptured:
             if captured.has_changed:
                 self._restore_tensor(captured)
             if _gradient(captured) is not None:
-                captured.tensor.grad = None
+                captured.tensor.grad = None  # a gradient would accumulate over the calls of several blocks
         for optimizer, (options, state) in self._optimizers.values():
             for group, initial_options in zip(optimizer.param_groups, options, strict=False):
                 parameters = group["params"]

@@ -25,7 +25,7 @@ class TorchProfiler(Profiler):
         self._device = device
 
     def record(self, run: Callable[[], None], directory: Path) -> Path:
-        """Call `run` under PyTorch's profiler, and return the trace."""
+        """Call `run` under PyTorch's profiler, and return the trace's file."""
         activities = [ProfilerActivity.CPU]
         if self._device.type == "cuda":
             activities.append(ProfilerActivity.CUDA)
@@ -36,7 +36,7 @@ class TorchProfiler(Profiler):
         return trace
 
     def operations(self, events: Sequence[Event], work: Work) -> RecordedOperations:
-        """Return the runs of operations or kernels; the lines of eager operations are found in another call."""
+        """Return the runs of operations or kernels; on a CPU, another call finds the lines of eager operations."""
         # Kernels of a device have other names than operations. `find_sources` makes a call in which what Dynamo has
         # compiled would run eagerly, as other operations.
         has_sources = self._device.type == "cpu" and not has_compiled()
@@ -44,7 +44,7 @@ class TorchProfiler(Profiler):
 
 
 def find_sources(work: Work) -> dict[str, str]:
-    """Make another call, and return the lines from which it dispatches each operation, by the profiler's name of it.
+    """Make another call; return, by the profiler's name of each operation, the lines that dispatch the operation.
 
     Operations of a backward pass come from the line that starts the pass.
     """

@@ -65,7 +65,7 @@ def timed(events: Iterable[Event]) -> list[Event]:
 
 
 def interval(event: Event, operation: Operation, *, counts: bool = True) -> Interval:
-    """Return the interval of an event."""
+    """Return the interval of an event of this operation; `counts` is as in `Interval`."""
     began = float(event["ts"])
     return Interval((event["pid"], event["tid"]), began, began + float(event.get("dur", 0.0)), operation, counts)
 

@@ -1,8 +1,8 @@
 """Bring outputs into their canonical form before they are compared, by the workload's `canonical`.
 
 A workload defines `canonical` if several different outputs are right. It is applied to the outputs of launches and of
-every run of the reference, after the run, as ordinary arrays in float64. So it adds no rounding of the policy's type,
-and it gets no noisy arrays and no framework's arrays.
+every run of the reference, after the run, as ordinary arrays in float64. So it adds no rounding of the type that the
+requested precision prescribes, and it gets no noisy arrays and no framework's arrays.
 """
 
 from collections.abc import Callable
@@ -100,11 +100,17 @@ class CanonicalProgram:
         return self.form.apply(self.program.exact(arrays, units))
 
     def rounded(self, arrays: Arrays, units: int, precision: Precision) -> NamedArrays:
-        """Return the outputs computed in the policy's type, in canonical form; empty if there are none."""
+        """Return the outputs that the program can compute in the type of `precision`, in canonical form.
+
+        Empty if it can compute none.
+        """
         outputs = self.program.rounded(arrays, units, precision)
         return self.form.apply(outputs) if outputs else {}
 
     def noisy(self, arrays: Arrays, units: int, precision: Precision, salt: int, ulps: float) -> NamedArrays:
-        """Return the outputs computed with noise in every operation, in canonical form; empty if there are none."""
+        """Return the outputs that the program can compute with noise in every operation, in canonical form.
+
+        Empty if it can compute none.
+        """
         outputs = self.program.noisy(arrays, units, precision, salt, ulps)
         return self.form.apply(outputs) if outputs else {}

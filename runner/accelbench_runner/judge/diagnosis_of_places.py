@@ -87,7 +87,10 @@ def _axis_orders(array: Array) -> Iterator[tuple[int, ...]]:
 
 
 def explain_layout(difference: Difference) -> str:
-    """Explain right numbers that are transposed, reversed or laid out by column; empty if they are not."""
+    """Explain right numbers that are transposed, reversed or laid out by column; empty if they are not.
+
+    Empty also if that may be an accident, because few numbers are wrong or tolerances are wide.
+    """
     if _probability_of_accident(difference, EVERYWHERE, axis=None) > MAXIMUM_CHANCE:
         return ""
     return _describe_layout(difference)
@@ -119,7 +122,10 @@ def _describe_layout(difference: Difference) -> str:
 
 
 def explain_shift(difference: Difference) -> str:
-    """Explain numbers that are off by one place along an axis, rotated or shifted; empty if they are not."""
+    """Explain numbers that are off by one place along an axis, rotated or shifted; empty if they are not.
+
+    Empty also if that may be an accident.
+    """
     for axis, length in enumerate(difference.expected.shape):
         leading_axes = (slice(None),) * axis
         without_first, without_last = (*leading_axes, slice(1, length)), (*leading_axes, slice(0, length - 1))
@@ -142,7 +148,10 @@ def explain_shift(difference: Difference) -> str:
 
 
 def explain_order(difference: Difference) -> str:
-    """Explain the right numbers in another order, along an axis or anywhere; empty if the numbers are wrong."""
+    """Explain the right numbers in another order, along an axis or anywhere; empty if the numbers are wrong.
+
+    Empty also if the order may be an accident, or if there is a single number.
+    """
     if difference.expected.ndim == 0:
         return ""
     for axis in reversed(range(difference.expected.ndim)):
@@ -245,7 +254,7 @@ def _select(values: Array, indices: Array, axis: int) -> "Array | None":  # in q
 
 
 def explain_special_inputs(difference: Difference) -> str:
-    """Explain an output that is wrong only where an input has special values; empty if it is not.
+    """Explain an output that is wrong only where an input has special values; empty if it is not, or by accident.
 
     Special values of an input are either few, such as the bounds of a clamp, or occur more than once, such as equal
     maxima.
@@ -275,7 +284,8 @@ def explain_special_inputs(difference: Difference) -> str:
 
 def _is_among(values: Array, special: Array) -> Array:
     """Return an array of booleans: True where a value is one of `special`, which may contain NaN."""
-    return np.asarray(np.isin(values, special) | (np.isnan(values) & np.isnan(special).any()))
+    is_nan_among = np.isnan(values) & np.isnan(special).any()  # `isin` finds no NaN
+    return np.asarray(np.isin(values, special) | is_nan_among)
 
 
 def _describe_special(name: str, values: Array, special: Array, count: int) -> str:
@@ -305,7 +315,10 @@ def _accounts_for(places: Array, wrong: Array) -> bool:
 
 
 def explain_edges(difference: Difference) -> str:
-    """Explain an output that is wrong only near the ends of one or two axes; empty if it is wrong elsewhere too."""
+    """Explain an output that is wrong only near the ends of one or two axes; empty if it is wrong elsewhere too.
+
+    Empty also if that may be an accident.
+    """
     shape = difference.expected.shape
     long_axes = [axis for axis, length in enumerate(shape) if length >= MINIMUM_WITH_EDGES]
     for axes in (*combinations(long_axes, 1), *combinations(long_axes, 2)):

@@ -12,6 +12,7 @@ program may return:
 
 The terms of this module:
 
+- The policy's type is the floating-point type that the requested precision prescribes for arrays.
 - The deviation of an element is its distance in a perturbed run from the unperturbed float64 run.
 - The rounding error of an element is the largest root mean square of its deviations in the three series, and at least
   the median of the rounding errors of elements of like size, because the few deviations of one element may all be small
@@ -189,7 +190,8 @@ class DeviationStatistics:
 
     Runs come in series; those of a series are perturbed in the same way. Numbers are kept in float32 if the policy's
     type is not larger, because a network has gigabytes of weights. Of each run, `add` takes the output; after each
-    series, call `end_series`; after the last one, `expected`.
+    series, call `end_series`; after the last one, `expected`. Call `widen_for_sums` in the series of moved inputs, just
+    before it ends.
     """
 
     def __init__(self, value: Array, precision: Precision) -> None:
@@ -297,8 +299,9 @@ class DeviationStatistics:
         return np.asarray(np.where(is_outlier, error_with_outlier, rounding_error))
 
     def widen_for_sums(self, output_of_grown_inputs: Array, ulps: float, maximum_terms: int) -> None:
-        """Increase the deviations of the current series for sums that round at every addition.
+        """Increase the deviations of the current series, that of moved inputs, for sums that round at every addition.
 
+        Call it for floats only, before `end_series`.
         A reference may add pairwise, and a correct program one term after the other. The error of adding one after the
         other grows with the square root of the number n of terms. To find n: if all inputs grow together, a sum of n
         terms of one sign changes sqrt(n) times as much as in the current series, where inputs move at random.

@@ -55,7 +55,7 @@ def _difference(name: str, output: Array, reference: Reference, inputs: Mapping[
 def _inputs(case: Case) -> dict[str, Array]:
     """Return the inputs of a program's first call, rounded as it gets them: the initial state and the first batch.
 
-    Large and complex arrays are left out: `diagnose` explains neither.
+    Large arrays and arrays of complex numbers are left out: `diagnose` explains neither.
     """
     workload = catalogue.find(case.workload)
     arrays = generate(workload, catalogue.parse_parameters(workload, case.parameters), case.measurement.seed)
@@ -69,7 +69,7 @@ def _find_exchanged(outputs: NamedArrays, reference: Reference) -> str:
     """Return a sentence that names two outputs if each has the other's right numbers; empty if there are none."""
 
     def is_wrong(name: str, array: Array) -> bool:
-        """Return True if a number of `array` is wrong for the output `name`."""
+        """Return True if any number of `array` would be wrong as the output `name`."""
         return bool(_difference(name, array, reference, {}).wrong.any())
 
     for first, second in combinations(reference.values, 2):

@@ -70,7 +70,7 @@ def find_hidden_errors(
         if trial.output.dtype.kind in "fc":
             minimum_count = noticed_count / 2  # a smaller error must show in half as many numbers
             smallest_error = _smallest_noticed_error(trial, EPSILON[precision], minimum_count)
-            smallest_noticed = max(smallest_noticed, smallest_error)
+            smallest_noticed = max(smallest_noticed, smallest_error)  # this error is noticed in every output
         if unnoticed_count:
             unnoticed_single.append(f"{unnoticed_count} of {len(places)} single errors in {name}")
     return HiddenErrors(tuple(hidden_outputs), smallest_noticed, figures.join_names(unnoticed_single))

@@ -47,7 +47,7 @@ class OwnProgram:
         return self._run(arrays, units, "float64")
 
     def rounded(self, arrays: Arrays, units: int, precision: Precision) -> NamedArrays:
-        """Return the program's outputs in the policy's type; empty for float64, which `exact` computes."""
+        """Return the program's outputs in the type of `precision`; empty for float64, which `exact` computes."""
         return {} if precision == "float64" else self._run(arrays, units, precision)
 
     def noisy(self, arrays: Arrays, units: int, precision: Precision, salt: int, ulps: float) -> NamedArrays:

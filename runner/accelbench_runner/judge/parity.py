@@ -232,6 +232,7 @@ def _limit_of_reference(case: Case, launches: Sequence[LaunchRecord], units: int
 def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:
     """Compare a launch's arrays after `units` units of work with the reference; describe the worst array.
 
+    If they agree, but wrong outputs would agree too, `compared` of the result is False, and `detail` has the reason.
     `outputs` are in the form in which the reference is compared (`Reference.to_compared_form`).
     """
     problem = describe_layout(outputs, {name: value.shape for name, value in reference.values.items()})

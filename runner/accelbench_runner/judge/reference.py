@@ -96,8 +96,8 @@ class Reference:
     def to_compared_form(self, outputs: NamedArrays) -> NamedArrays:
         """Return a launch's outputs in the form in which they are compared: canonical if the workload defines that.
 
-        Raises IncomparableOutputsError if they have no canonical form, or if an output has NaN or infinity before
-        `canonical` is applied, and the same output of the reference has none.
+        With a canonical form, raises IncomparableOutputsError if the outputs have other names than the reference's, if
+        `canonical` cannot be applied, or if an output has NaN or infinity before that, and the reference's has none.
         """
         if self.form is None:
             return as_real(outputs)

@@ -1,4 +1,7 @@
-"""Run the program of a reference in different arithmetic, on the arrays from which variants start."""
+"""Run the program of a reference in different arithmetic, on the arrays from which variants start.
+
+The policy's type is the floating-point type that the requested precision prescribes for arrays.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -191,7 +191,7 @@ def _with_short_texts(result: Result) -> Result:
 
 
 def _with_short_message(failure: Failure | None) -> Failure | None:
-    """Return the failure, if there is one, with its message cut to `SHORT_CHARACTERS`."""
+    """Return the failure with its message cut to `SHORT_CHARACTERS`; None for None."""
     if failure is None:
         return None
     return failure.model_copy(update={"message": shorten(failure.message, SHORT_CHARACTERS)})

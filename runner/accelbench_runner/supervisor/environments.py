@@ -88,7 +88,10 @@ class Examiner:
     log: LogWriter
 
     def examine_all(self) -> ExaminedCase:
-        """Examine the environments of all variants; after a signal, return the case as it was."""
+        """Examine the environments of all variants.
+
+        Without environments or after a signal, return the case as it was.
+        """
         if not self.case.environments:
             return ExaminedCase(self.case)
         self.directory.mkdir()
@@ -195,7 +198,7 @@ class Examiner:
         return describe_missing_answer(environment.interpreter, child_exit, listener.stderr_tail, LIMIT_SECONDS)
 
     def _modules(self, framework: Framework, variants: Sequence[CaseVariant]) -> Iterator[str]:
-        """Yield the modules that processes of these variants import."""
+        """Yield the modules that launches of these variants import, and the judge if it runs in their environment."""
         yield f"{LAUNCH_MODULE}.__main__"
         yield _module_of(platforms.find(self.case.accelerator.platform).monitor)
         yield framework.package

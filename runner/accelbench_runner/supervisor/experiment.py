@@ -356,7 +356,10 @@ class Supervisor:
         self.log.event(PhaseReached(phase=phase))
 
     def _add_warm_probe(self, record: LaunchRecord, directory: Path, forward: OutputForwarder) -> LaunchRecord:
-        """Start the variant again with the launch's compile caches; return the record with the times of that start."""
+        """Start the variant again with the launch's compile caches; return the record with the times of that start.
+
+        `warm` stays None if a signal or the case's time limit ended that start.
+        """
         cold_seconds = sum(phase.seconds for phase in record.phases if phase.phase in COLD_PHASES)
         warm = self.launcher.warm_probe(
             record.variant,

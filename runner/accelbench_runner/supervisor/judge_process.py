@@ -101,7 +101,8 @@ class Judge:
         """Run the judge's process once, and return its answer.
 
         Returns None if a signal interrupts the judge, or if it reaches its limit in the last try, after a signal.
-        Raises _NoAnswerError if the judge ends, or is stopped at its limit, before it has answered.
+        Raises _NoAnswerError if the judge ends, or is stopped at its limit (_LateError), before it has answered;
+        JudgeError if its answer cannot be read, and JudgeKilledError if something else killed it.
         """
         request_file, answer_file = self.directory / "request.json", Path(request.answer)
         request_file.write_text(request.to_json())

@@ -74,7 +74,10 @@ def take_survey(host: Mapping[str, str]) -> Survey:
 
 
 def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) -> tuple[str, ...]:
-    """Return a line for each finding of the survey that will disturb the measurement, with what to do about it."""
+    """Return a line for each finding of the survey that will disturb the measurement, with what to do about it.
+
+    If rounds may be disturbed, a further line says what happens to such rounds.
+    """
     lines = [*_load_warnings(survey, host), *_container_warnings(survey)]
     if lines and accepts_noise:
         lines.append("Noise is accepted: disturbed rounds count, and there will be no verdict.")

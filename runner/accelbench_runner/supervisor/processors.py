@@ -28,15 +28,15 @@ BUSY_SHARE = 0.2
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
-def allowed_threads(available: int, quota: float | None, requested: int | None = None) -> int:
+def allowed_cpus(available: int, quota: float | None, requested: int | None = None) -> int:
     """Return how many CPUs the case may use: the smallest of three numbers, but at least 1.
 
-    `available` is the number of CPUs in this process's affinity, `quota` is the container's CPU limit, and `requested`
-    is the number that the user asked for. A number of None is no limit.
+    `available` is the number of CPUs in this process's affinity, `quota` is the container's CPU limit, which is rounded
+    down, and `requested` is the number that the user asked for. A number of None is no limit.
     """
     limits = [available]
     if quota is not None:
-        limits.append(int(quota))
+        limits.append(int(quota))  # rounds down: with more CPUs, the quota would throttle the case
     if requested is not None:
         limits.append(requested)
     return max(1, min(limits))
@@ -48,8 +48,8 @@ def set_affinity(requested: int | None = None) -> tuple[int, ...]:
     At most `requested` CPUs are used; None: as many as the container may use. Returns the numbers of the CPUs.
     """
     available = os.sched_getaffinity(0)
-    threads = allowed_threads(len(available), cgroup.cpu_quota(cgroup.find("cpu")), requested)
-    if threads < len(available):
+    count = allowed_cpus(len(available), cgroup.cpu_quota(cgroup.find("cpu")), requested)
+    if count < len(available):
         seconds_before = _busy_seconds()
         time.sleep(OBSERVATION_SECONDS)
         seconds_after = _busy_seconds()
@@ -58,7 +58,7 @@ def set_affinity(requested: int | None = None) -> tuple[int, ...]:
         }
         cores = {cpu: _core_name(cpu) for cpu in available}
         rng = random.Random()  # noqa: S311 - spreads pods over a node
-        os.sched_setaffinity(0, choose_cpus(busy_shares, threads, cores=cores, rng=rng))
+        os.sched_setaffinity(0, choose_cpus(busy_shares, count, cores=cores, rng=rng))
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
