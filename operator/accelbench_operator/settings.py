@@ -159,7 +159,7 @@ def _metrics_authorization(environment: Mapping[str, str]) -> bool:
 
 
 def _class_name(environment: Mapping[str, str]) -> str:
-    """Return the class of the runs that this operator reconciles."""
+    """Return the class of the runs that this operator reconciles; raises SettingsError for an invalid name."""
     name = environment.get("ACCELBENCH_CLASS_NAME", "").strip() or DEFAULT_CLASS
     # Jobs have the class as the value of a label, which has at most 63 characters.
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):

@@ -366,7 +366,7 @@ def test_a_bug_while_a_result_is_read_ends_the_case_and_asks_for_a_report(
     world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert world.failures() == ["RunnerError"]
     [failure] = world.applier.memory(UID).failures.values()
-    assert "cannot read what its pod brought: KeyError: 'rounds'. Report it as a bug" in failure.message
+    assert "cannot read its pod's log: KeyError: 'rounds'. Report it as a bug" in failure.message
 
 
 @pytest.mark.parametrize("error", [ForbiddenError(403, "exceeded quota"), ApiError(500, "etcd")])

@@ -61,7 +61,7 @@ class Store:
         self._notify(before, stored)
 
     def remove(self, kind: str, name: Name) -> None:
-        """Remove an object, and notify the listeners."""
+        """Remove an object, and notify the listeners; do nothing if it is not stored."""
         self._fresh_at.pop((kind, name), None)
         stored = self._objects[kind].pop(name, None)
         if stored is None:

@@ -53,7 +53,7 @@ async def watch(
 
     @kopf.on.login(registry=registry)
     async def login(**context: Any) -> kopf.AiohttpSession | None:
-        """Return a session with the address and credentials that the kubernetes client loads."""
+        """Return a session with the address and credentials that the kubernetes client loads; None if it has none."""
         # kopf's own service-account login ignores KUBERNETES_SERVICE_HOST; the kubernetes client's honours it.
         info = kopf.login_via_client(**context)
         return None if info is None else _session(info)

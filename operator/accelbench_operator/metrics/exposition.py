@@ -118,7 +118,8 @@ async def serve_metrics(
     """Serve `/metrics` while the context is open.
 
     `address` is the address to serve on; None stands for all addresses, of IPv4 and IPv6. `authorize` decides whether a
-    request may read the metrics. Changed certificates are loaded every `renew_seconds`.
+    request may read the metrics. With `tls`, they are served by HTTPS, and changed certificates are loaded every
+    `renew_seconds`.
     """
 
     async def answer_scrape(request: web.Request) -> web.StreamResponse:

@@ -313,6 +313,7 @@ class Applier:
         """Read the pods of the attempt's own Job: those with its label, and those that were seen earlier."""
         own_uid = observed.job_uid(attempt)
         bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
+        # Without a known UID, no pod counts as one of its own.
         pods = [body for body in bodies if own_uid and controller_uid(body, JOB) == own_uid]
         listed_uids = {body["metadata"]["uid"] for body in pods}
         for pod in observed.pods_of(attempt):
@@ -414,7 +415,7 @@ class Applier:
         return current
 
     async def _read_queue(self, action: ReadQueue, plan: Plan, observed: Observed) -> None:
-        """Read from Kueue why it does not admit the attempt's Job, and remember the answer for the next decision."""
+        """Read from Kueue why it does not admit the attempt's Job, if there is one; remember the answer."""
         job = observed.job(action.attempt)
         if job is not None:
             report = await self._queues.report(job)
@@ -426,7 +427,7 @@ class Applier:
         self.memory(plan.metadata.uid).record(action.attempt.job, action.events.wait, message, self._clock())
 
     async def _confirm_failure(self, action: ConfirmFailure, plan: Plan, observed: Observed) -> None:
-        """Note a suspected failure if the store agrees with the API server; else update the store."""
+        """Note a suspected failure if the store agrees with the API server; else update the store's Job and pods."""
         attempt, metadata = action.attempt, plan.metadata
         job_body = await self._get_own_job(attempt, plan, observed)
         bodies = await self._list_own_pods(attempt, plan, observed)
@@ -467,7 +468,11 @@ class Applier:
             raise
 
     async def _store_result(self, body: Manifest, attempt: Attempt, plan: Plan) -> None:
-        """Create the BenchmarkResult, or note that the API server refuses it."""
+        """Create the BenchmarkResult, or note that the API server refuses it.
+
+        Until the limit of tries and time, raise ApiError for an error that a later try may not have; after the limit,
+        note that one too as a refusal.
+        """
         case, job, run_uid = attempt.case, attempt.job, plan.metadata.uid
         try:
             with self._record_obstacle(Wait.STORE_RESULT, plan, job):

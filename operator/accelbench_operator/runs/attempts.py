@@ -18,7 +18,7 @@ from accelbench_operator.runs.failure import (
 from accelbench_operator.runs.kueue import QueueReport, explain_suspended, next_read_time
 from accelbench_operator.runs.memory import Obstacle
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, explain_still_running, reporting_pod
-from accelbench_operator.runs.pending import explain_pending, explain_refused, gives_no_reason
+from accelbench_operator.runs.pending import explain_pending, explain_refused, gives_reason
 from accelbench_operator.runs.summary import Summary
 from accelbench_operator.runs.waits import DELAY_BEFORE_FIRST_READ, Wait, next_events_read
 
@@ -63,7 +63,7 @@ class Observed:
         return tuple(pod for pod in self.pods.get(attempt.job, ()) if pod.job_uid == job_uid)
 
     def pod(self, attempt: Attempt) -> ObservedPod | None:
-        """Return the pod that decides how the attempt's Job ended, if there is one."""
+        """Return the pod that decides how the attempt's Job ended; None if there is none."""
         return reporting_pod(self.pods_of(attempt))
 
     def has_other_case(self, attempt: Attempt) -> bool:
@@ -151,12 +151,18 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
 def _readmitted_state(
     attempt: Attempt, job: ObservedJob, earlier_pod: ObservedPod, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
-    """Return the state of an attempt whose Job the queue has evicted and admitted again, before its new pod exists."""
+    """Return the state of an attempt whose Job the queue has evicted and admitted again, before its new pod exists.
+
+    `earlier_pod` is the pod of the evicted Job; it may still run.
+    """
     state = _waiting_state(attempt, job, None, plan, observed, now)
     if earlier_pod.is_over:
         return state
-    # This explains the wait, so no Events have to be read.
-    reason = f"Pod {earlier_pod.key.name} has not ended yet, although its queue has taken the Job back."
+    # The Job gets its new pod only once the earlier one has ended (`podReplacementPolicy`): no Events need be read.
+    reason = (
+        f"Pod {earlier_pod.key.name} has not ended yet. It was started before the queue evicted the Job, and the Job "
+        "gets a new pod once it has ended."
+    )
     return replace(state, pending_reason=reason, events_to_read=None)
 
 
@@ -172,7 +178,7 @@ def _problem_after_end(attempt: Attempt, pod: ObservedPod | None, observed: Obse
 
 
 def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
-    """Return when a pod that has not ended counts as lost."""
+    """Return the time from which on a pod counts as lost if it has not ended."""
     # The runner ends itself at its limit. A pod that waits is ended by the kubelet, at the pod's deadline.
     if pod.started_at:
         since, limit = pod.started_at, plan.runner_limit
@@ -255,8 +261,7 @@ def _events_to_read(job: ObservedJob | None, pod: ObservedPod | None, obstacle: 
     if job is None:
         # The API server's answer explains why there is no Job.
         return None
-    pod_explains_wait = pod is not None and not gives_no_reason(pod)
-    if pod_explains_wait:
+    if pod is not None and gives_reason(pod):
         return None
     # The obstacle records the first read of Events, and counts the reads.
     next_read = next_events_read(obstacle.since, obstacle.tries) if obstacle else None

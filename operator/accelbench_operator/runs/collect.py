@@ -74,7 +74,8 @@ def _read_outcome(
     """Return the first of these that exists: the result, a checkpoint of a killed runner, a result from the headline.
 
     Otherwise return a failure. If no other attempt can follow, an interrupted result or the last checkpoint is
-    returned instead of the failure. A result of another case than `case` is a failure too.
+    returned instead of the failure. A result of another case than `case` is a failure too. `log` is None if there is
+    none, or none that is surely the pod's.
     """
     documents = log or LogDocuments()
     headline = read_headline(case, pod.message)
@@ -122,7 +123,10 @@ def read_headline(case: Case, message: str) -> Headline | None:
 
 
 def _delivered_result(case: Case, headline: Headline | None, documents: LogDocuments) -> Result | None:
-    """Return the result in the log, which must have the digest of the headline if there is a headline."""
+    """Return the result of this attempt in the log; None if there is none.
+
+    If there is a headline, the result must have the digest that the headline names.
+    """
     if headline is None:
         return _if_of_this_attempt(case, documents.latest("result"))
     if not headline.digest:

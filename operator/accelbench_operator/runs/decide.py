@@ -72,7 +72,7 @@ def decide(
     """Decide the next step of a run.
 
     `status` must name the attempt of each existing Job, so it must not be older than any Job. `plan` may be a
-    FinishedRun only if `status` says that the run has finished.
+    FinishedRun only if `status` says that the run has finished; else this raises TypeError.
     """
     finish_time = finished_at(status)
     if finish_time is not None:
@@ -110,7 +110,7 @@ class _Situation:
 
     @property
     def active_until(self) -> datetime | None:
-        """Return when the run reaches its active deadline, if it is active."""
+        """Return when the run reaches its active deadline; None if it is not active."""
         return _active_until(self.plan, self.status)
 
 
@@ -495,7 +495,7 @@ def _maximum_active_time(plan: Plan) -> timedelta:
 
 
 def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
-    """Return when the run reaches its active deadline, if it is active."""
+    """Return when the run reaches its active deadline; None if it is not active."""
     if status.active_start_time is None:
         return None
     remaining = _maximum_active_time(plan) - timedelta(seconds=status.active_seconds)

@@ -130,7 +130,7 @@ def unknown_end(message: str) -> AttemptFailure:
 
 def log_unreadable(error: Exception) -> AttemptFailure:
     """Return the failure of an attempt whose log the operator cannot read."""
-    detail = f"the operator cannot read what its pod brought: {type(error).__name__}: {error}"
+    detail = f"the operator cannot read its pod's log: {type(error).__name__}: {error}"
     return _failure(AttemptReason.RUNNER_ERROR, detail)
 
 
@@ -146,7 +146,7 @@ def _added_container_exceeded_storage(pod: ObservedPod) -> bool:
 
 
 def removal_of(pod: ObservedPod) -> Removal | None:
-    """Return why the cluster ended a pod; None if it did not."""
+    """Return why the cluster ended a pod; None if the cluster did not end it."""
     reason = _removal_reason(pod)
     if reason is None:
         return None
@@ -157,7 +157,7 @@ def removal_of(pod: ObservedPod) -> Removal | None:
 
 
 def _removal_reason(pod: ObservedPod) -> AttemptReason | None:
-    """Return why the cluster ended a pod, as the reason of a failed attempt; None if it did not."""
+    """Return why the cluster ended a pod, as the reason of a failed attempt; None if the cluster did not end it."""
     if pod.pod_reason == "Evicted":
         # A kubelet evicts a pod that exceeds a storage limit of its own, or any pod if its node is low on a resource.
         if _added_container_exceeded_storage(pod):
@@ -173,7 +173,7 @@ def _removal_reason(pod: ObservedPod) -> AttemptReason | None:
 
 
 def pod_interrupted(pod: ObservedPod) -> AttemptFailure:
-    """Return the failure of a pod that the cluster or somebody ended while it measured."""
+    """Return the failure of a pod that the cluster, or somebody else, ended before it had a result."""
     removal = removal_of(pod)
     if removal is not None:
         return _failure(removal.reason, removal.detail)
@@ -183,8 +183,8 @@ def pod_interrupted(pod: ObservedPod) -> AttemptFailure:
 def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFailure:
     """Return the failure of a pod that ended without a result.
 
-    `message` is the runner's error, from its pod's termination message; it may be empty. `log_state` says why the log
-    has no result.
+    `message` is the runner's error, from its pod's termination message; it may be empty. `log_state` is a sentence on
+    why the log has no result.
     """
     log_command = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"
     if removal_of(pod) is not None:

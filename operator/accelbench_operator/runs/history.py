@@ -77,7 +77,7 @@ class RunHistory:
             self.forget(key)
 
     def forget(self, key: Key) -> None:
-        """Forget a run that is deleted."""
+        """Forget a run, for example because it is deleted; do nothing if it is not remembered."""
         self._runs.pop(key, None)
 
     def version(self, key: Key) -> str | None:
@@ -91,15 +91,15 @@ class RunHistory:
     def beyond_limit(self) -> tuple[Key, ...]:
         """Return the runs beyond the limit, oldest first."""
         groups: defaultdict[_Group, list[Key]] = defaultdict(list)
-        for key in sorted(self._runs, key=self._age):
+        for key in sorted(self._runs, key=self._creation_order):
             groups[self._runs[key].group].append(key)
         surplus: list[Key] = []
         for keys in groups.values():
             surplus += keys[: -self._limit]  # all but the newest, as many as the limit allows
-        return tuple(sorted(surplus, key=self._age))
+        return tuple(sorted(surplus, key=self._creation_order))
 
-    def _age(self, key: Key) -> tuple[str, str]:
-        """Return a sort key: the time of the creation, which is in whole seconds, then the UID."""
+    def _creation_order(self, key: Key) -> tuple[str, str]:
+        """Return a sort key that puts the oldest run first: the creation's time, in whole seconds, then the UID."""
         return self._runs[key].created, key.uid
 
 

@@ -231,7 +231,7 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
 
 
 def script_of(source: Case | WorkloadReference) -> ConfigMapKey | None:
-    """Return the ConfigMap key of the workload's script, if there is one."""
+    """Return the ConfigMap key of the workload's script; None if the workload is no script."""
     return source.script.config_map_key_ref if source.script else None
 
 
@@ -256,7 +256,7 @@ def _script_mount(script: ConfigMapKey) -> Manifest:
 
 
 def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str, str]]:
-    """Return the environment variables of the runner's container."""
+    """Return the environment variables of the runner's container; `script` is the script's ConfigMap key, if any."""
     values = dict(profile.env)
     if script:
         values[SCRIPT_VARIABLE] = f"{SCRIPT_DIRECTORY}/{script.key}"

@@ -150,7 +150,7 @@ class KnownRuns:
         return None if is_confirmed else event
 
     def get(self, uid: str) -> KnownRun | None:
-        """Return the remembered run, if there is one."""
+        """Return the remembered run; None if there is none."""
         return self._runs.get(uid)
 
     def keep(self, uid: str, run: KnownRun) -> None:

@@ -179,8 +179,8 @@ def explain_pending(
 ) -> str:
     """Explain why a case's container does not run yet.
 
-    `script` is the ConfigMap key that the pod mounts, if any. `event_message` is from an Event about the Job or the
-    pod; empty if none was read.
+    `job` and `pod` are None as long as they do not exist. `script` is the ConfigMap key that the pod mounts, if any.
+    `event_message` is from an Event about the Job or the pod; empty if none was read.
     """
     if job is None:
         return _sentence(Cause.BEING_CREATED)
@@ -194,15 +194,16 @@ def explain_pending(
     return _explain_pod(pod, profile, script, event_message)
 
 
-def gives_no_reason(pod: ObservedPod) -> bool:
-    """Return True if the pod's status does not explain why the pod waits."""
+def gives_reason(pod: ObservedPod) -> bool:
+    """Return True if the pod's status explains why the pod waits, more than that its containers are prepared."""
     reason, _, _ = pod.waiting.partition(": ")
-    return not pod.init_state and (not reason or reason in PREPARING_REASONS)
+    has_specific_reason = bool(reason) and reason not in PREPARING_REASONS
+    return bool(pod.init_state) or has_specific_reason
 
 
 def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, event_message: str) -> str:
     """Explain why the container of a pod does not run yet."""
-    if gives_no_reason(pod):
+    if not gives_reason(pod):
         return _explain_preparing(script, event_message)
     reason, _, message = pod.waiting.partition(": ")
     if reason == "Unschedulable":

@@ -137,7 +137,7 @@ class Reconciler:
     async def _step(self, key: Key) -> float | None:
         """Load the run, decide, write the status, then carry out the actions.
 
-        Return the seconds until the next step, if one is planned.
+        Return the seconds until the next step; None if none is planned.
         """
         if key in self._idle and not self._objects.has_jobs(key):
             return None  # the run has finished, and its Jobs are deleted
@@ -207,7 +207,10 @@ class Reconciler:
         return True
 
     async def _load_run(self, key: Key) -> KnownRun | None:
-        """Return the run from memory, from an event or from the API server; None if `_load` returns None."""
+        """Return the run from memory, from an event or from the API server.
+
+        None if the run is deleted or being deleted, or if it belongs to another operator.
+        """
         event, known_run = self._known.take_event(key.uid), self._known.get(key.uid)
         if event is None and known_run is not None:
             return known_run
@@ -400,7 +403,7 @@ class Reconciler:
         return {key.uid for key, phase in self.phases.items() if phase in UNFINISHED}
 
     def _seconds_until_next_step(self, decision: Decision, write_at: datetime | None) -> float | None:
-        """Return the seconds until the run's next step, if one is planned."""
+        """Return the seconds until the run's next step; None if none is planned."""
         # Actions other than deletions may have changed the store, so decide again at once.
         if any(not isinstance(action, DeleteJob | DeleteRun) for action in decision.actions):
             return 0.0

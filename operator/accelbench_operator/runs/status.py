@@ -340,7 +340,7 @@ def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus
 
 
 def _interval(comparison: Comparison) -> str | None:
-    """Return the comparison's confidence interval as text, if it has one."""
+    """Return the comparison's confidence interval as text; None if it has none."""
     if comparison.lower is None or comparison.upper is None:
         return None
     return figures.interval(float(comparison.lower), float(comparison.upper))

@@ -164,7 +164,8 @@ def summarize(
 ) -> Summary:
     """Return the summary of a result.
 
-    `not_met` has a sentence for each expectation of the run that the result does not meet.
+    `not_met` has a sentence for each expectation of the run that the result does not meet. `created` is when the result
+    was stored.
     """
     result = redact_invalid(result)  # without timings of variants that a check rejects
     case = result.case

@@ -158,7 +158,10 @@ class Wait(Enum):
 
     @property
     def default_limit(self) -> timedelta:
-        """Return the maximum time of this wait for a run whose policy does not set it."""
+        """Return the maximum time of this wait for a run whose policy does not set it.
+
+        Raises ValueError for a wait that has no maximum.
+        """
         if self.limit.duration is None:
             raise ValueError(f"Wait.{self.name} has no duration")
         return self.limit.duration
