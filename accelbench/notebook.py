@@ -382,7 +382,7 @@ def script_text(
 
 
 def _define_declared(name: str, declaration: Any) -> Iterator[str]:
-    """Yield the lines of the script that define `name`; none if the declaration is None."""
+    """Yield the lines of the script that define `name`; none if the declaration is None. Raises ValueError."""
     if callable(declaration):
         yield from _define_pickled(name, declaration)
     elif declaration is not None:
@@ -400,7 +400,7 @@ def return_arrays(arrays: Mapping[str, Any], rng: "Generator") -> Mapping[str, A
 
 
 def _to_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert arrays of any framework to NumPy.
+    """Convert arrays of any framework to NumPy; raises CannotBeSentError for a value that is none.
 
     Floats become float64, because each launch converts them to its own precision.
     """

@@ -359,7 +359,7 @@ class Workload:
             outputs: Arrays with the names of `Program.export`, floats in float64; they may be changed in place.
 
         Returns:
-            NumPy arrays by name. All right outputs must give the same names, shapes and, within rounding, numbers.
+            NumPy arrays by name. All correct outputs must give the same names, shapes and, within rounding, numbers.
         """
         del parameters, arrays
         return outputs

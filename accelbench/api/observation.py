@@ -57,7 +57,10 @@ class Observations(Document):
 
     @property
     def headline(self) -> str:
-        """Return the result in a few words: `jax/jit compiled 3 times in 5 calls`, or what a call raised."""
+        """Return the result in a few words: what a call raised, or else `jax/jit compiled 3 times in 5 calls`.
+
+        Without either, return only that the variant was observed.
+        """
         raised = self.find("raised")
         compilations = self.find("compilations")
         calls = self.find("calls")

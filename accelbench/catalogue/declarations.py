@@ -65,7 +65,7 @@ class Declarations:
         return sum(units)
 
     def cost(self, parameters: Mapping[str, Any], float_bytes: int) -> Cost | None:
-        """Return the cost of one unit of work; raises InvalidWorkloadError.
+        """Return the cost of one unit of work; None if it is not declared. Raises InvalidWorkloadError.
 
         A script declares the cost of one call or, if its `measure` lists the units of several calls, of all these calls
         together.
@@ -79,7 +79,7 @@ class Declarations:
         return Cost(flops=cost.flops / declared_units, bytes=cost.bytes / declared_units)
 
     def operations(self, parameters: Mapping[str, Any]) -> Operations | None:
-        """Return the operations of one unit of work; raises InvalidWorkloadError.
+        """Return the operations of one unit of work; None if they are not declared. Raises InvalidWorkloadError.
 
         A script declares the operations of a call, so a call has to be one unit.
         """
@@ -107,7 +107,7 @@ class Declarations:
     def _read(
         self, name: str, expected_type: type[Declared], accepted_type: type, parameters: Mapping[str, Any]
     ) -> Declared | None:
-        """Return what is declared under `name`, as an `expected_type`; None if nothing is declared.
+        """Return what is declared under `name`, as an `expected_type`; None if nothing is. Raises InvalidWorkloadError.
 
         A script declares a dictionary, an instance of `accepted_type`, or a function that returns one of these; a
         function `cost` may also return None. `accepted_type` is the class that a script can import: `expected_type` or

@@ -234,7 +234,10 @@ def _freeze_and_read_versions(batch: Mapping[str, Any]) -> dict[str, int | None]
 def _require_unchanged(
     function: Callable[..., Any], batch: Mapping[str, Any], initial_versions: Mapping[str, int | None]
 ) -> None:
-    """Raise InvalidWorkloadError if the function changed a tensor of the batch in place."""
+    """Raise InvalidWorkloadError if the function changed a tensor of the batch in place.
+
+    `initial_versions` are those that `_freeze_and_read_versions` has returned before the call.
+    """
     # JAX's arrays have no `_version` and cannot change.
     changed = [name for name, array in batch.items() if getattr(array, "_version", None) != initial_versions[name]]
     if changed:

@@ -61,11 +61,11 @@ class FunctionWorkload(Workload):
         return self.declarations.measure(parameters.model_dump())
 
     def cost(self, parameters: Any, float_bytes: int) -> Cost | None:
-        """Return the cost of one unit, as the module declares it."""
+        """Return the cost of one unit, as the module declares it; None if it does not."""
         return self.declarations.cost(parameters.model_dump(), float_bytes)
 
     def operations(self, parameters: Any) -> Operations | None:
-        """Return the operations of one unit, as the module declares them."""
+        """Return the operations of one unit, as the module declares them; None if it does not."""
         return self.declarations.operations(parameters.model_dump())
 
     @classmethod
@@ -142,7 +142,10 @@ def _make_workload(module: ModuleType, members: programs.Members, declarations: 
 
 
 def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
-    """Make a pydantic model of the workload's parameters: the arguments of `arrays` after the random generator."""
+    """Make a pydantic model of the workload's parameters: the arguments of `arrays` after the random generator.
+
+    Raises InvalidWorkloadError if `arrays` takes no generator, or a parameter without a default or of no valid type.
+    """
     try:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
     except NameError:  # an annotation is imported for type checkers only
@@ -195,7 +198,10 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
 
 
 def _to_batches(draw: Callable[..., Any], drawn: Any) -> tuple[NamedArrays, ...]:
-    """Check and return the batches in `drawn`, which `draw` returned: a dictionary of arrays, or a list of these."""
+    """Return the batches in `drawn`, which `draw` returned: a dictionary of arrays, or a list of these.
+
+    Raises InvalidWorkloadError if it is neither, or if two batches differ in their names.
+    """
     # An empty list is refused below, because it is not a dictionary.
     is_list_of_batches = isinstance(drawn, list | tuple) and len(drawn) > 0
     batches: Sequence[Any] = drawn if is_list_of_batches else [drawn]
@@ -247,7 +253,10 @@ def _make_reference(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
 
 
 def _make_canonical(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
-    """Make a workload's method `canonical`, which calls a NumPy function of the outputs."""
+    """Make a workload's method `canonical`, which calls a NumPy function of the outputs.
+
+    Raises InvalidWorkloadError if the function takes no argument.
+    """
     if not signature_of(function).parameters:
         raise InvalidWorkloadError(
             f"{location(function)} takes nothing; it has to take the outputs by name and to return them in the form in "

@@ -68,7 +68,10 @@ def _to_host(value: Any) -> Any:
 
 
 def _to_numpy_type(array: Array) -> Array:
-    """Convert an array of a number type that NumPy lacks, such as bfloat16 or int4, to float64 or int64."""
+    """Convert an array of a number type that NumPy lacks, such as bfloat16 or int4, to float64 or int64.
+
+    Raises NotNumbersError if that is impossible.
+    """
     import numpy as np
 
     is_integer = array.dtype.name.startswith(("int", "uint"))

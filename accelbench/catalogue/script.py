@@ -126,7 +126,10 @@ def _framework_packages(line: int, modules: Sequence[str]) -> Iterator[tuple[int
 
 
 def _run_module(file: Path, text: str) -> ModuleType:
-    """Run `text`, the content of `file`, as a module, and return it."""
+    """Run `text`, the content of `file`, as a module, and return it.
+
+    Raises InvalidWorkloadError if that fails, or if it imports a framework.
+    """
     original = file
     if file == path():  # the script that this process measures may be a copy
         original = origin() or file

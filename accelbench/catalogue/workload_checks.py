@@ -226,7 +226,10 @@ def _check_array_name(function: Callable[..., Any], name: object) -> None:
 
 
 def call_reference(workload: Workload, parameters: Any, arrays: Arrays, units: int) -> dict[str, Array]:
-    """Call the workload's method `reference`, and return its results by name as arrays of numbers."""
+    """Call the workload's method `reference`, and return its results by name as arrays of numbers.
+
+    Raises InvalidWorkloadError if it returns anything else.
+    """
     results = workload.reference(parameters, arrays, units)
     if not isinstance(results, Mapping):
         raise InvalidWorkloadError(
@@ -266,7 +269,7 @@ def refuse_canonical_with_random_outputs(workload: Workload, measure: Measure) -
 
 
 def call_export(program: Program, state: Any, out: Any) -> Mapping[str, Any]:
-    """Call the program's export, check its result, and return the arrays by name."""
+    """Call the program's export, and return the arrays by name; raises InvalidWorkloadError for another result."""
     exported = program.export(state, out)
     if not isinstance(exported, Mapping):
         raise InvalidWorkloadError(

@@ -213,7 +213,10 @@ class Claim(Document):
 
     @property
     def ignores_manifest_expectations(self) -> bool:
-        """Return True if the verdict does not depend on the expectations in the manifests."""
+        """Return True if the verdict does not depend on the expectations in the manifests.
+
+        That is so if the ledger has conditions of its own, or if the claim is not decidable.
+        """
         return bool(not self.is_decidable or self.majorities or self.trainings or self.expectations)
 
     @property

@@ -214,7 +214,7 @@ def _table_runs(settled_claim: SettledClaim) -> tuple[MeasuredRun, ...]:
 
 
 def trainings_table(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return one table of all claims about whole trainings: the ratio in the article, and here."""
+    """Return one table of all claims about whole trainings: the ratios in the article and here, and the bounds."""
     rows = []
     for settled_claim in settled_claims:
         for condition in settled_claim.claim.trainings:

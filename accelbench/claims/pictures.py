@@ -85,7 +85,7 @@ class _Line:
 
 
 def _training_lines(settled_claims: Sequence[SettledClaim]) -> list[_Line]:
-    """Return a line of the picture for each training of each claim."""
+    """Return a line of the picture for each condition on a whole training, of each claim."""
     return [
         _Line(
             name=f"row {settled_claim.claim.row}: {condition.variant}",
@@ -109,7 +109,7 @@ def _first_measured_ratio(condition: "Training", settled_claim: SettledClaim) ->
 
 
 def _describe_trainings(lines: Sequence[_Line]) -> str:
-    """Describe the picture of trainings in words."""
+    """Describe the picture of trainings in words: each line's ratio in the article and here."""
     texts = []
     for line in lines:
         measured_text = "not measured here"

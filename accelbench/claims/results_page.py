@@ -26,7 +26,7 @@ def page(settled_claims: Sequence[SettledClaim], results_link: str) -> str:
 
 
 def _section(settled_claim: SettledClaim, results_link: str) -> list[str]:
-    """Return the paragraphs of one claim: its findings, the tables of its runs, warnings and links.
+    """Return the paragraphs of one claim: its findings, what can settle it, tables of its runs, warnings and links.
 
     A claim without findings has its conditions in their place.
     """
@@ -41,13 +41,14 @@ def _section(settled_claim: SettledClaim, results_link: str) -> list[str]:
         paragraphs += ["Also measured, deciding nothing:", *tables.run_tables(settled_claim.other_runs, claim)]
     paragraphs += _caveats(settled_claim)
     results = [result for run in settled_claim.runs for result in run.results]
-    if devices := machines.devices(results):
+    devices = machines.devices(results)
+    if devices:
         paragraphs.append(escape(f"Measured on: {figures.join_names(devices)}."))
     return [*paragraphs, _links(settled_claim, results_link)]
 
 
 def _deciding_hardware(settled_claim: SettledClaim) -> str:
-    """Return a sentence on the hardware that can settle the claim."""
+    """Return a sentence on the hardware or the machine that can settle the claim, or why nothing can."""
     claim = settled_claim.claim
     if claim.machine == UNNAMED:
         return "The article does not name what it measured, or not the machine, so nothing can settle it."
@@ -85,7 +86,7 @@ def _day(result: Result) -> str:
 
 
 def _links(settled_claim: SettledClaim, results_link: str) -> str:
-    """Return links to the reports of all runs and to the manifests."""
+    """Return links to the reports of all runs, if there are any, and to the manifests."""
     reports = [
         f"[{run.name}]({results_link}/{run.parent_directory}/{run.name}/report.md)" for run in settled_claim.runs
     ]

@@ -1,6 +1,8 @@
 """Derive a claim's verdict from the expectations and results of its runs. Pure.
 
-A claim has conditions, such as a bound on a speedup; a finding is the outcome of one condition in one case or suite.
+A claim has conditions of three kinds: an expectation bounds a number of one case, such as a speedup; a training bounds
+the ratio of the total times of two whole trainings; a majority bounds most speedups of a suite. A finding is the
+outcome of one condition in one case or suite.
 A measurement on one class of hardware decides nothing about another. A program that was compiled for a device can
 settle a claim about programs on that class of device, on whatever machine it was compiled.
 """
@@ -313,11 +315,10 @@ def _meet_all_conditions(runs: Sequence[MeasuredRun], findings: Sequence[ClaimFi
 
 
 def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool) -> list[ClaimFinding]:
-    """Return a finding for each condition of the claim and each case that counts for it.
+    """Return a finding for each condition of the claim and each case that counts for it; for a majority, one in all.
 
-    Conditions in the ledger replace the expectations of the manifests. A majority, which is a condition on most of the
-    cases, needs the cases of all runs, so it has no finding if a run is missing. Claims that no measurement can decide
-    have no findings.
+    Conditions in the ledger replace the expectations of the manifests. A majority needs the cases of all runs, so it
+    has no finding if a run is missing. Claims that no measurement can decide have no findings.
     """
     all_cases = [case for run in runs for case in run.measured_cases]
     cases = [(result, outcomes) for result, outcomes in all_cases if _counts_for(claim, result)]
@@ -327,10 +328,10 @@ def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool
         if run_is_missing:
             return []
         return _suite_findings(claim, cases, all_complete=all(run.is_complete for run in runs))
-    trainings = [training.evaluate(condition, result) for condition in claim.trainings for result, _ in cases]
-    if claim.trainings or claim.expectations:
+    training_findings = [training.evaluate(condition, result) for condition in claim.trainings for result, _ in cases]
+    if claim.ignores_manifest_expectations:  # with trainings alone, no expectations are left
         cases = [(result, evaluate(claim.expectations, result)) for result, _ in cases]
-    return [*trainings, *_expectation_findings(cases)]
+    return [*training_findings, *_expectation_findings(cases)]
 
 
 def _counts_for(claim: Claim, result: Result) -> bool:
@@ -377,7 +378,7 @@ def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
 
 
 def _suite_findings(claim: Claim, cases: MeasuredCases, *, all_complete: bool) -> list[ClaimFinding]:
-    """Return a finding for each majority of the claim, which is a condition on most cases of a suite.
+    """Return a finding for each majority of the claim.
 
     Unless all cases are complete, every finding is undecided, because a missing case could decide the majority.
     """

@@ -22,8 +22,8 @@ from accelbench.verdict.rule import checks_against_verdict
 def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: int) -> ClaimFinding:
     """Decide if more than half of the results have a speedup whose whole interval lies within the bounds.
 
-    Undecided if any result cannot count, such as a noisy one. The claim has `majority_count` majorities, which share
-    one error probability (Bonferroni).
+    Undecided if any result cannot count, such as a noisy one, or has no interval. The claim has `majority_count`
+    majorities, which share one error probability (Bonferroni).
     """
     subject = condition(majority)
     outcomes, speedup_texts = [], []
@@ -49,7 +49,10 @@ def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: i
 
 
 def with_baseline(result: Result, baseline: str) -> Result:
-    """Return the result with all variants compared with `baseline`; unchanged if it has no variant of that name."""
+    """Return the result with all variants compared with `baseline`.
+
+    Unchanged if that is its baseline already, or if it has no variant of that name.
+    """
     if result.case.baseline == baseline or _find_variant(result, baseline) is None:
         return result
     others = [variant.name for variant in result.variants if variant.name != baseline]
@@ -90,10 +93,11 @@ def _compare(result: Result, variant: str, baseline: str) -> Comparison:
 
 
 def _describe_gaps(result: Result, *variants: str) -> Iterator[str]:
-    """Yield a sentence for each variant of whose launches some are far from the others.
+    """Yield a sentence for each variant whose launches fall into two groups or have exceptions (`find_gap`).
 
     The interval of such a variant's speedup may be too narrow.
     """
+    # A gap no wider than the precision that the case aims at does not matter.
     minimum_difference = float(result.case.measurement.target_relative_error)
     for variant in variants:
         if gap := find_gap(tuple(_seconds_by_round(result, variant).values()), minimum_difference):

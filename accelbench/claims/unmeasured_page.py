@@ -27,7 +27,7 @@ def page(settled_claims: Sequence[SettledClaim], articles: Articles) -> str:
 
 
 def _section(settled_claim: SettledClaim) -> list[str]:
-    """Return the paragraphs of one claim, with the reasons why a verdict would be withheld, and with its conditions."""
+    """Return the paragraphs of one claim: quote, answer, why a verdict would be withheld, conditions and links."""
     paragraphs = [*quote_and_answer(settled_claim)]
     if settled_claim.withheld:
         paragraphs.append("\n".join(f"- {escape(sentence)}" for sentence in settled_claim.withheld))

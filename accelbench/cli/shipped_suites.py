@@ -57,9 +57,9 @@ def find(name: str) -> tuple[BenchmarkSuite, str]:
 
 
 def articles(claims: Iterable[Claim], directory: Path) -> BenchmarkSuite:
-    """Return a suite that lists each manifest that settles a claim once; `directory` contains the manifests.
+    """Return a suite with one entry for each manifest that settles a claim, even if it settles several.
 
-    Manifests that compile for targets, or that need a GPU, are left out.
+    `directory` contains the manifests. Manifests that compile for targets, or that need a GPU, are left out.
     """
     entries = []
     for file in dict.fromkeys(file for claim in claims for file in claim.manifests):

@@ -146,7 +146,7 @@ class AsyncClient:
     async def watch(self, path: str, query: Mapping[str, Any], seconds: int) -> AsyncIterator[Manifest]:
         """Yield watch events of the objects at `path` for at most `seconds`.
 
-        Raises ExpiredError if the query's resourceVersion is too old.
+        Raises ExpiredError if the query's resourceVersion is too old, and UnreachableError if the connection breaks.
         """
         query = {**query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
         # The server ends the watch after `seconds`; the limit of the request is only for a server that does not.
@@ -202,7 +202,10 @@ class AsyncClient:
         seconds: int = REQUEST_SECONDS,
         accept: str = JSON,
     ) -> Any:
-        """Send a request and return the response, whose body has not been read; raises ApiError for an error answer."""
+        """Send a request and return the response, whose body has not been read.
+
+        Raises ApiError for an error answer, and UnreachableError without an answer.
+        """
         # `param_serialize` does not get the body: it is JSON already, and the client would check every value in it.
         method, url, headers, _, _ = await self.client.param_serialize(
             method,

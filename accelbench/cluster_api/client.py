@@ -73,7 +73,10 @@ def connect(context: str | None = None, kubeconfig: Path | None = None, namespac
 
 
 def _connect_from_pod(namespace: str | None) -> "Client":
-    """Connect to the cluster of this process's pod, as its service account."""
+    """Connect to the cluster of this process's pod, as its service account.
+
+    `namespace` is that which the user asked for; None stands for the pod's.
+    """
     from kubernetes import client, config
     from urllib3.exceptions import HTTPError
 
@@ -166,7 +169,9 @@ class Client:
         return self._request_json("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
 
     def watch(self, path: str, version: str, *, table: bool = False, **query: str) -> Iterator[Manifest]:
-        """Yield watch events that follow a resource version; raises ExpiredError if the version is too old.
+        """Yield watch events that follow a resource version.
+
+        Raises ExpiredError if the version is too old, and UnreachableError if an event is incomplete.
 
         With `table`, the `object` of each event is a table with one row: the row that `kubectl get` prints.
         """
@@ -210,7 +215,10 @@ class Client:
             response.close()
 
     def _request_json(self, method: str, path: str, **options: Any) -> Manifest:
-        """Send a request with the options of `_send`; return the JSON object in the answer."""
+        """Send a request with the options of `_send`; return the JSON object in the answer.
+
+        Raises UnreachableError if the answer is incomplete or no JSON.
+        """
         response = self._send(method, path, **options)
         try:
             document: Manifest = json.loads(response.read())

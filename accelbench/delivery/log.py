@@ -139,7 +139,8 @@ class Headline(Document):
     def to_message(self) -> str:
         """Return the headline, the runner's progress, as JSON of at most `MAXIMUM_HEADLINE_BYTES`.
 
-        Until the JSON fits, comparisons are left out from the end, and then the message is shortened.
+        Until the JSON fits, comparisons are left out from the end, and then the message is shortened. Raises ValueError
+        if it is too long even without them.
         """
         headline = self
         while True:

@@ -104,7 +104,7 @@ def same_products(faster: Side, slower: Side) -> str | None:
 
 
 def close_to_limit(faster: Side, slower: Side) -> str | None:
-    """Compare the shares of the device's limit if the faster side is close to it."""
+    """Compare the shares of the device's limit if one limit bounds both sides, and the faster one is close to it."""
     have_same_bound = faster.bound is not None and faster.bound == slower.bound
     if not have_same_bound or not faster.share_of_limit or not slower.share_of_limit:
         return None

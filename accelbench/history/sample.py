@@ -159,7 +159,7 @@ def collect_sample(side: Side, results: Sequence[Result], variant: str, quantity
 
 
 def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -> str:
-    """Say how many of a variant's results were excluded, and why; empty if none was.
+    """Return a sentence on how many of a variant's results were excluded, and why; empty if none was.
 
     `reasons` has one entry for each excluded result; `result_count` is the number of all results.
     """
@@ -169,7 +169,7 @@ def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -
         finding = f"No result of {label} counts"
     else:
         verb = "was" if len(reasons) == 1 else "were"
-        finding = f"{len(reasons)} of {result_count} results of {label} {verb} discarded"
+        finding = f"{len(reasons)} of {result_count} results of {label} {verb} excluded"
     return f"{finding} ({'; '.join(dict.fromkeys(reasons))})."
 
 

@@ -69,7 +69,7 @@ def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun,
 
 
 def create(client: Client, body: Manifest) -> Manifest:
-    """Create a run, and return it as the server stores it."""
+    """Create a run, and return it as the server stores it; raises ExistsError if its name is taken."""
     try:
         return client.create(RUN.path(body["metadata"]["namespace"]), body)
     except ConflictError as error:

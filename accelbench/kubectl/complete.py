@@ -26,7 +26,7 @@ def complete(app: click.Group, arguments: Sequence[str]) -> None:
     try:
         lines = list(_answer_lines(app, arguments))
     except (Exception, SystemExit):  # noqa: BLE001 - a message would disturb the user
-        lines = [NO_FILES]
+        lines = [NO_FILES]  # no choices, and no names of files either
     sys.stdout.write("\n".join(lines) + "\n")
 
 

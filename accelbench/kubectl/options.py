@@ -116,7 +116,7 @@ def follow_options(command: Function) -> Function:
 
 
 def parse_duration(duration: str | None) -> float | None:
-    """Return the seconds of a duration such as `1h30m` or `90s`; None for None."""
+    """Return the seconds of a duration such as `1h30m` or `90s`; None for None. Raises BadParameter for other text."""
     import re
 
     if duration is None:

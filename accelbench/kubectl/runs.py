@@ -116,7 +116,7 @@ def read_run_results(client: Client, run: Manifest) -> LoadedResults:
 
 
 def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
-    """Read the results of the latest deleted run of this name."""
+    """Read the results of the latest deleted run of this name; raises UnknownRunError if there are none."""
     run_name = bare_name(name)
     # A label has only the beginning of a long name, so the full name in the result decides.
     labelled_results = _results_with_label(client, labels.RUN, run_name)
@@ -185,7 +185,7 @@ def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
 
 
 def read_run_or_series(client: Client, name: str) -> tuple[Result, ...]:
-    """Read the results of a run or, for `series/NAME`, of a series."""
+    """Read the results of a run or, for `series/NAME`, of a series; raises UnknownRunError if it has none."""
     kind, slash, series = name.partition("/")
     if kind == "series" and slash:
         return _read_series(client, series)

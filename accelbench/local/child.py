@@ -56,7 +56,7 @@ def run_case(
     processors: int | None = None,
     check: bool = False,
 ) -> RunnerExit:
-    """Run a case in a child process until it ends, and write its output to `log`.
+    """Run a case in a child process until it ends, and write its output to `log`; return how it ended.
 
     Args:
         case: The case to run.

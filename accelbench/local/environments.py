@@ -102,7 +102,10 @@ def install(run: BenchmarkRun, announce: Callable[[str], None]) -> tuple[CaseEnv
 
 
 def _install(run: BenchmarkRun, index: int, announce: Callable[[str], None]) -> CaseEnvironment:
-    """Return the environment of the run with this index, after its installation."""
+    """Return the environment of the run with this index, after installing its requirements, if it has any.
+
+    Raises InvalidSpecError if they cannot be installed.
+    """
     environment = run.spec.environments[index]
     path = f"spec.environments[{index}]"
     if not environment.requirements:

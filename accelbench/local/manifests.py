@@ -101,7 +101,10 @@ def read_target(
 
 
 def _read_script(file: str, options: "VariantOptions", assignments: Sequence[str]) -> BenchmarkRun:
-    """Make a run of the workload in a script; the arguments are those of `read_target`."""
+    """Make a run of the workload in a script; the arguments are those of `read_target`.
+
+    Raises UsageError if there is no such file, and InvalidSpecError if its name or its content is invalid.
+    """
     path = Path(file).absolute()
     if not path.is_file():
         script_names = [script_path.name for script_path in path.parent.glob(f"*{SCRIPT_SUFFIX}")]

@@ -107,7 +107,7 @@ def read_all(name: str) -> tuple[Result, ...]:
 
 
 def _find_results(path: Path) -> Iterable[Result]:
-    """Yield the results in a file, or anywhere in a directory."""
+    """Yield the results in a file, in a run's directory, or anywhere in another directory."""
     if not path.is_dir():
         yield from read_file(path)
     elif (path / RUN_FILE).exists():
@@ -140,7 +140,7 @@ def read_file(path: Path) -> Iterable[Result]:
 
 
 def _parse_documents(text: str, path: Path) -> list[Any]:
-    """Return the documents in `text`, which is JSON or YAML."""
+    """Return the documents in `text`, which is JSON or YAML; raises UnreadableResultError for other or empty text."""
     try:
         return [json.loads(text)]
     except (ValueError, RecursionError):
@@ -155,7 +155,10 @@ def _parse_documents(text: str, path: Path) -> list[Any]:
 
 
 def _parse_result(document: object, path: Path) -> Result:
-    """Return the result in a parsed document, which is a result itself or a BenchmarkResult."""
+    """Return the result in a parsed document, which is a result itself or a BenchmarkResult.
+
+    Raises UnreadableResultError for any other document.
+    """
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind == "BenchmarkRun":
         raise UnreadableResultError(f"{path}: a manifest and not a result; measure it with accelbench run")

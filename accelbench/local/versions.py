@@ -68,7 +68,10 @@ def _compare_releases_by(releases: Sequence[Release]) -> ReplaceRun:
     """Return a function that replaces a run by those that compare the releases; it raises InvalidSpecError."""
 
     def replace_run(run: BenchmarkRun) -> tuple[BenchmarkRun, ...]:
-        """Return a run for each variant of the releases' framework, whose variants are the releases."""
+        """Return a run for each variant of the releases' framework, whose variants are the releases.
+
+        Raises InvalidSpecError if the run cannot be compared in that way.
+        """
         try:
             return compare_releases(run, releases)
         except NotInReleasesError as error:

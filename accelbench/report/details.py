@@ -215,12 +215,15 @@ def _slowdown(result: Result, name: str) -> float | None:
 
 
 def work(result: Result, *, brief: bool = False) -> Table | None:
-    """Return a table of rates, shares of the device's limit, and memory; if `brief`, with the main columns only."""
+    """Return a table of rates, shares of the device's limit, and memory; if `brief`, with the main columns only.
+
+    None if no number is known.
+    """
     return _numbers_table("Work and memory", "work", result, brief=brief)
 
 
 def programs(result: Result) -> Table | None:
-    """Return a table of the numbers that describe each variant's compiled program."""
+    """Return a table of the numbers that describe each variant's compiled program; None if no number is known."""
     return _numbers_table("What was compiled", "program", result)
 
 

@@ -138,7 +138,10 @@ class Lines:
             self._print(describe_plan(case))
 
     def event(self, event: Event) -> None:
-        """Print what an event of the runner says: the outcome of a launch or of a round, or warnings."""
+        """Print the outcome of a launch or of a round, or the warnings, that an event of the runner reports.
+
+        When the first launch after the minimum number of rounds starts, print what ends further rounds.
+        """
         if isinstance(event, LaunchFinished):
             outcome = self._describe_outcome(event)
             when = f"round {event.round}" if event.round else "before the first round"
@@ -284,6 +287,8 @@ def draw_frame(
     progress: Progress, now: float, run_remaining: Remaining | None, *, case_number: int, case_count: int
 ) -> RenderableType:
     """Draw the progress of a case: its title, a row for each variant, the phases of a launch, and the status.
+
+    Also draw why a round was disturbed, and what ends the rounds, if there is such a reason or condition.
 
     Args:
         progress: The state of the current case.

@@ -48,7 +48,10 @@ def tables(results: Sequence[Result]) -> tuple[Table, ...]:
 
 
 def memory(results: Sequence[Result]) -> Table | None:
-    """Return a table of each program's peak memory, and whether the program fits into the memory of its target."""
+    """Return a table of each program's peak memory, and whether the program fits into the memory of its target.
+
+    None without programs.
+    """
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -77,7 +80,7 @@ def memory(results: Sequence[Result]) -> Table | None:
 
 
 def sizes(results: Sequence[Result]) -> Table | None:
-    """Return a table of what each program keeps in memory, and of its floating-point operations.
+    """Return a table of what each program keeps in memory, and of its floating-point operations; None if unknown.
 
     The column `reused` is the size of outputs that share memory with arguments.
     """
@@ -96,7 +99,10 @@ def sizes(results: Sequence[Result]) -> Table | None:
 
 
 def programs(results: Sequence[Result]) -> Table | None:
-    """Return a table of what each program consists of, and of the time and memory that compiling took."""
+    """Return a table of what each program consists of, and of the time and memory that compiling took.
+
+    None without programs.
+    """
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -121,7 +127,7 @@ def programs(results: Sequence[Result]) -> Table | None:
 
 
 def largest_kernels(results: Sequence[Result]) -> Table | None:
-    """Return a table of the largest fused kernels of each program: the operations that each computes."""
+    """Return a table of each program's largest fused kernels: the operations that each computes; None without any."""
     columns = (TableColumn("target"), TableColumn("variant"), TableColumn("what one kernel computes", kind="sentence"))
     rows = (
         (target, variant.name, "; ".join(compiled.fused))

@@ -60,7 +60,7 @@ def trend(values: Sequence[float]) -> float:
     """Return how strongly the values grow (above 0) or fall (below 0), relative to their slow fluctuations.
 
     That is the first coefficient of the cosine transform of their ranks, divided by the root mean square of the next
-    six; it is infinite if these six are 0.
+    six; it is infinite if only these six are 0, and 0 if all are.
     """
     from scipy.fft import dct  # imported here, as most importers of this module do not need scipy
     from scipy.stats import rankdata

@@ -31,7 +31,8 @@ def effective_size(values: Sequence[float]) -> float:
     """Return how many independent values would estimate the mean as well as these autocorrelated ones.
 
     That is n / (1 + 2 * the sum of the autocorrelations at lags 1, 2, ...). They are summed in pairs until the sum of a
-    pair is not positive (Geyer, "Practical Markov Chain Monte Carlo", 1992, section 3.3).
+    pair is not positive (Geyer, "Practical Markov Chain Monte Carlo", 1992, section 3.3). The result is at least 1 and
+    at most n, the number of values.
     """
     from scipy.fft import irfft, next_fast_len, rfft  # imported here, as most importers do not need scipy
 

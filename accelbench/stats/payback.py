@@ -197,7 +197,10 @@ def _format_steps(steps: float, unit: str) -> str:
 
 
 def _format_range(payback: PaybackEstimate) -> str:
-    """Format the interval of steps as text after the estimate: ` (1,180 to 1,310)`, or ` or later` without an end."""
+    """Format the interval of steps as text after the estimate: ` (1,180 to 1,310)`, or ` or later` without an end.
+
+    Empty if both ends are equal.
+    """
     if payback.upper is None:
         return " or later"
     if payback.lower is None:  # not reached: an interval with an upper end has a lower one

@@ -147,7 +147,8 @@ class ClusterMatches:
 def match_profiles(contents: ClusterContents) -> ClusterMatches:
     """Match each profile with each node, and find devices that no profile selects.
 
-    Objects that the user may not list count as absent; the result has a note about each such kind.
+    Objects that the user may not list count as absent. The result has a note if these are ConfigMaps or pods, or if a
+    profile needs ResourceSlices.
 
     Raises:
         InvalidProfilesError: A profile is not valid.
@@ -187,7 +188,7 @@ def _ready_made_profiles(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def _notes(contents: ClusterContents, profiles: Iterable[Profile]) -> Iterator[str]:
-    """Yield notes on what the matches cannot show, for example because the user may not list pods."""
+    """Yield notes on what the matches cannot show: because the user may not list an object, or in principle."""
     if contents.config_maps is None:
         yield "you may not list ConfigMaps in this cluster: these are the profiles that every operator has"
     elif not contents.config_maps:
@@ -361,7 +362,8 @@ def print_profiles(
     """Print the profiles of the operators with class `class_name`; if `name` is given, how each node fits that profile.
 
     `context` and `kubeconfig` select the cluster; None stands for kubectl's defaults. If `operator_namespace` is None,
-    the operators of all namespaces count. On an error, print it and exit.
+    the operators of all namespaces count. On an error of the cluster or its profiles, print it and exit; raises
+    UsageError if no profile has the name.
     """
     try:
         matches = match_profiles(read_cluster(context, class_name, operator_namespace, kubeconfig))

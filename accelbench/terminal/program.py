@@ -15,11 +15,14 @@ class Command(click.Command):
     """Print the errors of `accelbench.local`, and end with their exit codes; on Ctrl-C, with `Exit.INTERRUPTED`."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; if it raises a `LocalError`, print the error and exit with its code."""
+        """Run the command; if it raises a `LocalError`, print the error and exit with its code.
+
+        A `UsageError` is a `LocalError` that is printed after the command's usage.
+        """
         try:
             return super().invoke(ctx)
         except UsageError as error:
-            # click prints this error after the command's usage.
+            # click prints a BadParameter after the command's usage.
             raise click.BadParameter(str(error), ctx=ctx, param_hint=error.argument) from error
         except LocalError as error:
             click.echo(error.explanation(), err=True)

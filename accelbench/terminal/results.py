@@ -49,7 +49,10 @@ def require_packages(output: ReportOutput) -> None:
 
 
 def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> None:
-    """Print the results in the format `output`; `source`, such as a path, names their origin in messages."""
+    """Print the results in the format `output`; if there are none, print that as a message first.
+
+    `source`, such as a path, names their origin in the message.
+    """
     if not loaded.measured:
         has_ended = loaded.record is not None and loaded.record.exit_code is not None
         state = "ended without a result" if has_ended else "has no result yet"

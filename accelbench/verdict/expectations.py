@@ -181,9 +181,6 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
     observation = observations.find(expectation.subject) if observations else None
     if observation is None:
         return ExpectationOutcome(expectation, "undecided", f"{describe(expectation)}: not observed.")
-    if expectation.equals is None and observation.type != "number":
-        why = f"it is not a number: {observation.text}"
-        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.", is_valid=True)
     if expectation.equals is not None:
         # Launches can report different values, and a truncated value gives None.
         equalities = {_is_equal(value.value, expectation.equals) for value in observation.values}
@@ -195,6 +192,9 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
         return ExpectationOutcome(
             expectation, outcome, f"{describe(expectation)}: {outcome}, {observation.text}.", is_valid=True
         )
+    if observation.type != "number":
+        why = f"it is not a number: {observation.text}"
+        return ExpectationOutcome(expectation, "not-met", f"{describe(expectation)}: {why}.", is_valid=True)
     numbers = [float(value.value) for value in observation.values]
     return _evaluate_range(expectation, min(numbers), max(numbers), observation.text)
 

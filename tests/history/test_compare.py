@@ -184,7 +184,7 @@ def test_invalid_results_of_a_series_are_ignored_and_their_number_is_given() -> 
     found = of(compared(before, after))
     assert found.verdict == "equivalent"
     assert found.after.seconds == pytest.approx(math.exp(sum(map(math.log, scaled(1))) / 5))
-    assert "1 of 3 results of jax/jit in B was discarded (invalid: shared-device)." in found.sentence
+    assert "1 of 3 results of jax/jit in B was excluded (invalid: shared-device)." in found.sentence
 
 
 def test_one_new_result_can_be_compared_with_a_series() -> None:

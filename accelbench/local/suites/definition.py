@@ -225,7 +225,10 @@ def plan_target(
 
 
 def _target(entry: SuiteEntry, directory: Path) -> str:
-    """Return the entry's target as `accelbench run` takes it: a path, or the name of a workload."""
+    """Return the entry's target as `accelbench run` takes it: a path, or the name of a workload.
+
+    Raises UsageError for a name that no workload has.
+    """
     if entry.file is not None:
         path = directory / entry.file
         # With `./`, a file that does not exist is not taken for the workload of its name.
