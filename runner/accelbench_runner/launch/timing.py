@@ -196,20 +196,8 @@ class Timing:
             parts.update(adapter.accounting.compilations().seconds_since(compilations_before))
         machine_facts = self._reporter.run_probe("watch", self._watch.end)
         host_peak_bytes = max(0, cpu.peak_bytes() - self._bytes_before_setup)
-
-        def peak_bytes() -> int | None:
-            """Return the framework's peak of device memory or, on a CPU, the host's peak; None if it is unknown."""
-            peak = adapter.accounting.peak_memory_bytes()
-            if peak is None:
-                peak = monitor.peak_bytes(host_peak_bytes)
-            return peak or None  # a peak of 0 means that it was not measured
-
         ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]  # only those of these blocks
-        # Without the protocol `arrivals` there are no responses, and `zip_longest` gives None for each.
-        for block_seconds, response in zip_longest(measured_blocks.seconds, measured_blocks.response_seconds):
-            self._reporter.send(
-                BlockTimed(units=measured_blocks.units, seconds=block_seconds, response_seconds=response)
-            )
+        self._report_blocks(measured_blocks)
         causes = self._causes + adapter.accounting.compilations().causes[len(compilations_before.causes) :]
         if machine_facts:
             self._reporter.send_facts(**machine_facts)
@@ -219,14 +207,35 @@ class Timing:
             device=devices[-1],  # that of the last block
             recompilations=len(causes),
             recompilation_causes=[shorten(cause, MAXIMUM_MESSAGE_CHARACTERS) for cause in causes[:MAXIMUM_CAUSES]],
-            peak_memory_bytes=peak_bytes,
+            peak_memory_bytes=partial(self._peak_bytes, host_peak_bytes),
             reserved_memory_bytes=lambda: adapter.accounting.reserved_memory_bytes() or None,
-            host_over_device=lambda: (
-                HostOverDevice(least=min(ratios), median=statistics.median(ratios)) if ratios else None
-            ),
-            clock=lambda: ClockQuality(
-                resolution_seconds=clock_resolution, reading_seconds=clock_reading_seconds, drift=clock_drift
+            host_over_device=partial(_summarise_ratios, ratios),
+            clock=partial(
+                ClockQuality,
+                resolution_seconds=clock_resolution,
+                reading_seconds=clock_reading_seconds,
+                drift=clock_drift,
             ),
             replanned=measured_blocks.voided_plans,
         )
         return measured_blocks
+
+    def _report_blocks(self, measured_blocks: blocks.MeasuredBlocks) -> None:
+        """Report each block; with the protocol `arrivals`, each request with its response time."""
+        # Without that protocol there are no response times, and `zip_longest` gives None for each.
+        for block_seconds, response in zip_longest(measured_blocks.seconds, measured_blocks.response_seconds):
+            self._reporter.send(
+                BlockTimed(units=measured_blocks.units, seconds=block_seconds, response_seconds=response)
+            )
+
+    def _peak_bytes(self, host_peak_bytes: int) -> int | None:
+        """Return the framework's peak of device memory or, on a CPU, the host's peak; None if it is unknown."""
+        peak = self._adapter.accounting.peak_memory_bytes()
+        if peak is None:
+            peak = self._task.monitor.peak_bytes(host_peak_bytes)
+        return peak or None  # a peak of 0 means that it was not measured
+
+
+def _summarise_ratios(ratios: Sequence[float]) -> HostOverDevice | None:
+    """Return the least and the median of the blocks' host seconds over device seconds; None without ratios."""
+    return HostOverDevice(least=min(ratios), median=statistics.median(ratios)) if ratios else None
