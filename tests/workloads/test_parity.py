@@ -44,7 +44,11 @@ SLOW = {"pytorch/compile", "pytorch/compile-step", "jax/op-by-op"} | OTHER_LAYOU
 """A C++ compiler is at work for seconds, or every operation is compiled: the first of the parameters has to do."""
 TWO_PROGRAMS = {
     *(("vit", "pytorch/compile"), ("vit", "pytorch/compile-step")),
-    *(("hessian", "pytorch/compile"), ("composed-gradients", "pytorch/compile")),
+    *(
+        ("hessian", "pytorch/compile"),
+        ("composed-gradients", "pytorch/compile"),
+        ("inference-latency", "pytorch/compile"),
+    ),
 }
 """But for these, whose other parameters are other programs."""
 SUMS_ALONE = {"jax/jit-cumsum", "pytorch/cumsum", "pytorch/compile-cumsum"}
