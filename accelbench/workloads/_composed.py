@@ -280,10 +280,7 @@ class BatchedJacobian:
         return derivatives[:, :, None] * weights
 
     def cost(self, examples: int, width: int) -> tuple[float, float]:
-        """Count the product of x and W, the derivative of tanh, and one multiplication for each result.
-
-        For each example and row of W, these are 2 width, 3, and width operations.
-        """
+        """Count, for each example and row of W, a product (2 width), tanh's derivative (3) and the results (width)."""
         return examples * width * (3.0 * width + 3.0), width**2 + examples * width * (1.0 + width)
 
     def compose(self, f: Functions) -> Solution:
