@@ -56,10 +56,10 @@ def digest(row: Mapping[str, Any], manifests: Sequence[Mapping[str, Any]]) -> st
     """
     # Conditions in the ledger replace the manifests' expectations, which then decide nothing.
     conditions = {name: row[name] for name in CONDITIONS if row.get(name)}
-    programs = []
+    deciding_parts = []
     for manifest in manifests:
         spec = manifest["spec"]
-        programs.append(
+        deciding_parts.append(
             {
                 "workload": spec["workload"],
                 "sweep": spec.get("sweep"),
@@ -68,7 +68,8 @@ def digest(row: Mapping[str, Any], manifests: Sequence[Mapping[str, Any]]) -> st
                 "expectations": None if conditions else spec.get("expectations"),
             }
         )
-    content = {"hardware": row["hardware"], "machine": row.get("machine", ""), **conditions, "programs": programs}
+    # The key `programs` must stay, because recorded digests depend on it.
+    content = {"hardware": row["hardware"], "machine": row.get("machine", ""), **conditions, "programs": deciding_parts}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 

@@ -70,9 +70,9 @@ def short_label(key: CaseKey, keys: Collection[CaseKey]) -> str:
     return _format_parameters(key.swept) if has_one_workload else describe_case(key)
 
 
-def _format_parameters(parameters: Iterable[tuple[str, str]]) -> str:
-    """Return parameters and their values as text: `size 512, depth 4`."""
-    return ", ".join(f"{name} {value}" for name, value in parameters)
+def _format_parameters(swept: Iterable[tuple[str, str]]) -> str:
+    """Return the names and values of swept parameters as text: `size 512, depth 4`."""
+    return ", ".join(f"{name} {value}" for name, value in swept)
 
 
 @dataclass(frozen=True)

@@ -212,9 +212,10 @@ def _gpu_topology(count: int, chip: Chip) -> str:
 def _suggestions(name: str) -> list[str]:
     """Return names to suggest in place of an unknown target.
 
-    These are all targets of its chip or, for an unknown chip, the first target of every chip.
+    These are all targets whose names begin with the chip's name in `name`, even if that is incomplete: `v5-16` gives
+    the targets of v5e and v5p. If there are none, they are the first target of every chip.
     """
     # The chip's name ends before `x8` or `-16`, the number of devices.
-    match = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
-    targets_of_chip = [target for target in names() if match and target.startswith(match[0])]
-    return targets_of_chip or [_targets_of(chip)[0].name for chip in chips().values()]
+    chip_prefix = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
+    matching_targets = [target for target in names() if chip_prefix and target.startswith(chip_prefix[0])]
+    return matching_targets or [_targets_of(chip)[0].name for chip in chips().values()]

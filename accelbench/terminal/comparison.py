@@ -51,7 +51,7 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
     if any(_compares_single_results(change) for change in compared.changes):
         notes.append(comparison.ONE_RUN)
     if output is Output.JSON:
-        click.echo(compare_json(compared, series_changes, notes))
+        click.echo(format_json(compared, series_changes, notes))
     else:
         console().print(comparison.ComparisonReport(compared, series_changes, notes))
     return exit_for(compared)
@@ -86,7 +86,7 @@ def exit_for(compared: RunComparison) -> Exit:
     return Exit.SUCCESS
 
 
-def compare_json(compared: RunComparison, series_changes: Sequence[SeriesChange], notes: Sequence[str]) -> str:
+def format_json(compared: RunComparison, series_changes: Sequence[SeriesChange], notes: Sequence[str]) -> str:
     """Return the comparison of two sides as a JSON document; times and ratios are decimal strings, as in a result."""
     before, after = compared.before, compared.after
     document = {
@@ -94,6 +94,7 @@ def compare_json(compared: RunComparison, series_changes: Sequence[SeriesChange]
         "before": {"name": before.name, "path": before.path, "results": len(before.results)},
         "after": {"name": after.name, "path": after.path, "results": len(after.results)},
         "refused": [difference.name for difference in compared.refused],
+        # Differences that --allow-different accepts.
         "insisted": [difference.name for difference in compared.allowed_differences],
         "differences": [
             {
@@ -106,6 +107,7 @@ def compare_json(compared: RunComparison, series_changes: Sequence[SeriesChange]
             for difference in compared.differences
         ],
         "comparisons": [_change_document(change) for change in compared.changes],
+        # Lasting changes within the series of one side: the seconds go up or down in a step.
         "steps": [_series_change_document(change) for change in series_changes],
         "notes": [*notes, *compared.unmatched],
     }
@@ -120,6 +122,7 @@ def _series_change_document(change: SeriesChange) -> dict[str, Any]:
         "swept": dict(change.case.swept),
         "variant": change.variant,
         "since": change.since,
+        # The first result after the change is result `number` of the series' results, of which there are `of`.
         "number": change.position,
         "of": change.series_length,
         "ratio": decimal_string(change.ratio),

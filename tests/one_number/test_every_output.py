@@ -22,7 +22,7 @@ from accelbench.launch.record import LaunchRecord, ParityReading, PhaseRecord
 from accelbench.report import comparison, html, markdown, terminal, tidy
 from accelbench.report.live import Lines
 from accelbench.report.plots import payback
-from accelbench.terminal.comparison import compare_json
+from accelbench.terminal.comparison import format_json
 from accelbench.terminal.results import json_report
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import JudgeRequest
@@ -219,7 +219,7 @@ def test_a_comparison_of_two_runs_shows_the_times_of_their_reports(
 ) -> None:
     results = measured(before), measured(after)
     found = compare(Side("A", (results[0],)), Side("B", (results[1],)))
-    document = json.loads(compare_json(found, (), ()))
+    document = json.loads(format_json(found, (), ()))
     for each in document["comparisons"]:
         if each["quantity"] != "median" or "before" not in each:
             continue

@@ -76,15 +76,15 @@ def _make_figure(panels: Sequence[Panel], width: int) -> "Figure":
     return figure
 
 
-def _draw_image(figure: "Figure", axes: "Axes", image: Numbers, colours: str) -> None:
-    """Draw an image with square pixels and, unless `colours` is empty, a scale of its colours with that label."""
+def _draw_image(figure: "Figure", axes: "Axes", image: Numbers, scale_label: str) -> None:
+    """Draw an image with square pixels and, unless `scale_label` is empty, a scale of its colours with this label."""
     drawn = axes.imshow(image, cmap=COLOUR_MAP, interpolation="nearest")
     axes.set(xticks=[], yticks=[])
     axes.spines["bottom"].set_visible(False)
-    if colours:
+    if scale_label:
         scale = figure.colorbar(drawn, ax=axes, location="bottom", pad=0.04, shrink=0.8)
         scale.outline.set_visible(False)
-        scale.set_label(colours)
+        scale.set_label(scale_label)
         scale.ax.tick_params(colors=Ink.MUTED.value, labelcolor=Ink.MUTED.value)
 
 

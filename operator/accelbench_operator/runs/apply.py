@@ -507,8 +507,8 @@ class Applier:
         self.memory(run_uid).clear(job, wait)
 
     def _may_give_up(self, wait: Wait, plan: Plan, job: str) -> bool:
-        """Return True if this wait of the Job has reached its limit of tries and time."""
-        return self.memory(plan.metadata.uid).is_final(job, wait, self._clock())
+        """Return True if this wait of the Job has reached both its limit of tries and its limit of time."""
+        return self.memory(plan.metadata.uid).has_reached_limits(job, wait, self._clock())
 
     async def _load_result(self, plan: Plan, case: str) -> bool:
         """Read the case's result into the store; return True if it exists.

@@ -37,8 +37,8 @@ class Obstacle:
         """Return True if a condition should report the obstacle."""
         return self.tries >= REPORTED_TRIES
 
-    def is_final(self, now: datetime) -> bool:
-        """Return True if the wait has reached its limit of tries and time."""
+    def has_reached_limits(self, now: datetime) -> bool:
+        """Return True if the wait has reached both its limit of tries and its limit of time."""
         return self.wait.is_over(self.since, self.tries, now)
 
 
@@ -132,10 +132,10 @@ class RunMemory:
         """Remove the Job's obstacle in this wait, if there is one."""
         self._obstacles.pop((job, wait), None)
 
-    def is_final(self, job: str, wait: Wait, now: datetime) -> bool:
-        """Return True if this wait of the Job has reached its limit of tries and time."""
+    def has_reached_limits(self, job: str, wait: Wait, now: datetime) -> bool:
+        """Return True if this wait of the Job has reached both its limit of tries and its limit of time."""
         obstacle = self._obstacles.get((job, wait))
-        return obstacle is not None and obstacle.is_final(now)
+        return obstacle is not None and obstacle.has_reached_limits(now)
 
 
 def _with_job_of(earlier: ObservedPod, pod: ObservedPod) -> ObservedPod:
