@@ -360,8 +360,8 @@ def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] 
     """Write the generated CRDs into crds/ or, with `--check`, print how they differ; return the exit status."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the files are out of date")
-    changes = drift(DIRECTORY)
     if parser.parse_args(arguments).check:
+        changes = drift(DIRECTORY)
         if changes:
             write(f"{changes}\ncrds/ is out of date; run: {COMMAND}\n")
         return 1 if changes else 0
