@@ -116,7 +116,7 @@ def reject_float16(type_name: str) -> None:
 def draw_weights(sizes: Sizes, rng: "Generator") -> NamedArrays:
     """Draw normally distributed weights, named as in `shapes`; gains are near 1, all other weights near 0."""
     residual_scale = 1 / math.sqrt(2 * sizes.layers)  # so that x keeps its scale: each layer adds two products
-    deviations = {  # standard deviations; 0.02 for embeddings and gains
+    deviations = {  # standard deviations of all weights but embeddings and gains
         **dict.fromkeys(QUERIES_KEYS_VALUES, 1 / math.sqrt(sizes.width)),
         "project": residual_scale / math.sqrt(sizes.width),
         "expand": 1 / math.sqrt(sizes.width),
@@ -126,7 +126,7 @@ def draw_weights(sizes: Sizes, rng: "Generator") -> NamedArrays:
     weights = {}
     for name, shape in shapes(sizes).items():
         mean = 1 if "gain" in name else 0
-        weights[name] = mean + deviations.get(name, 0.02) * rng.standard_normal(shape)
+        weights[name] = mean + deviations.get(name, 0.02) * rng.standard_normal(shape)  # 0.02: embeddings and gains
     return weights
 
 

@@ -125,7 +125,7 @@ class CartpoleRollout(Workload):
         import jax.numpy as jnp
 
         def one(state: Any, batch: Any) -> Any:
-            """Make a step of one environment: state (4,), one action."""
+            """Make a step of one environment: the arrays of `state` and `batch` have no axis of environments."""
             return _advance(jnp, state, batch)
 
         return _program(parameters, arrays, tools, jax.vmap(one))

@@ -74,8 +74,8 @@ class InferenceLatency(Workload):
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Draw an image or tokens, the weights, and for a decoder the keys and values of earlier tokens.
 
-        The image is (1, size, size, 3). A decoder's cache is (layers, context, width). `place` is the row that the next
-        token is written to, and `tokens` (context,) has the token for each place.
+        The image is (1, size, size, 3). A decoder's cache is (layers, context, width), and full from the start: `place`
+        is the row that the next token overwrites, at first 0. `tokens` (context,) has the token for each place.
         """
         p = parameters
         if p.model == "cnn":

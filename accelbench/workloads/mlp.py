@@ -202,7 +202,7 @@ def _jax_network(parameters: Mlp.Parameters, network: NamedArrays, tools: Tools)
     from flax import nnx
 
     def build() -> nnx.Sequential:
-        """Create the network; `eval_shape` draws no weights, so the seed does not matter."""
+        """Create the network; the seed does not matter, because `build` is called for shapes only."""
         rngs = nnx.Rngs(0)
         return nnx.Sequential(
             nnx.Linear(parameters.inputs, parameters.hidden, rngs=rngs),

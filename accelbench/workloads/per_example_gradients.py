@@ -139,7 +139,10 @@ class PerExampleGradients(Workload):
 
     @variant("pytorch/outer-products")
     def outer_products(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Multiply the gradients of each layer's outputs, by autograd, by the layer's inputs, as Opacus does."""
+        """Get the gradients of each layer's outputs from autograd; multiply them by the layer's inputs, as Opacus does.
+
+        These outer products are the gradients of the layer's weights for each example.
+        """
         import torch
 
         del parameters
@@ -149,6 +152,7 @@ class PerExampleGradients(Workload):
             x, kept_inputs, kept_outputs = inputs, [], []
             for weights, biases in layers:
                 kept_inputs.append(x)
+                # Autograd records from the first layer's outputs on, because the weights require no gradients.
                 kept_outputs.append(torch.addmm(biases, x, weights).requires_grad_())
                 x = torch.tanh(kept_outputs[-1])
             loss = ((kept_outputs[-1] - targets) ** 2).sum()

@@ -145,7 +145,7 @@ class Vmap(Workload):
 
 
 def _for_one_row(parameters: Vmap.Parameters, stack: Callable[[list[Any]], Any]) -> Function:
-    """Return the function of one row; as in the article, it stacks the two numbers of the particle's position."""
+    """Return the function of one row: `square`, or `move`, which stacks the two numbers of x as in the article."""
     if parameters.function == "square":
         return lambda x: x**2
     return lambda x, v: stack([x[0], x[1]]) + v * SECONDS
