@@ -94,7 +94,7 @@ def _history(claim: Claim) -> list[str]:
 
 
 def _replaced_results(claim: Claim) -> list[str]:
-    """Return a list of the results that newer results replaced."""
+    """Return a heading and a Markdown list of the results that newer results replaced; no paragraphs without them."""
     if not claim.replaced:
         return []
     entries = []

@@ -54,7 +54,10 @@ def _result_warnings(result: Result, compared_variants: Collection[str]) -> list
 
 
 def _notes(result: Result) -> list[str]:
-    """Return the notes that readers of the page need: none of `OMITTED_NOTES`, and none of a compiled result."""
+    """Return the notes that readers of the page need: those that contain none of `OMITTED_NOTES`.
+
+    A result whose programs were only compiled for a target gives none, because notes are about measurements.
+    """
     if result.compiled:
         return []
     return [note for note in result.notes if not any(text in note for text in OMITTED_NOTES)]

@@ -51,7 +51,7 @@ def claims() -> None:
 @results_option
 @output_option(Output)
 def list_(rows: str, hardware: str, results: Path, output: Output) -> None:
-    """List every claim, with its verdict if it was run."""
+    """List claims, each with its verdict if it was run."""
     import json
 
     from rich.table import Table
@@ -154,7 +154,10 @@ def _pending_runs(
 
 
 def _print_verdict(settled_claim: "SettledClaim", runs: "Sequence[ClaimRun]") -> None:
-    """Print the claim's verdict, its question with the answer in words, and the directories of its results."""
+    """Print the claim's verdict, its question with the answer in words, and the results that the verdict rests on.
+
+    The directories of the results are printed on stderr.
+    """
     from accelbench.claims import answers
 
     row = f"row {settled_claim.claim.row}"

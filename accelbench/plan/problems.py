@@ -115,7 +115,7 @@ def _environment_problems(run: BenchmarkRun) -> Iterator[Problem]:
 def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
     """Return the problems of a run's precision, profile and expectations with its compile targets.
 
-    The run must already contain the compile target of the profile, which `with_target` adds.
+    The run must already contain the compile target of the profile, which `accelbench.plan.cases.with_target` adds.
     """
     precision = run.spec.measurement.precision
     target_names = run.spec.accelerator.targets or ()

@@ -57,7 +57,7 @@ def geometric_mean(values: Iterable[float]) -> float:
 def quantile(values: Sequence[float], percent: int) -> float:
     """Return the quantile at `percent` percent, by linear interpolation (type 7 of Hyndman and Fan).
 
-    Raises ValueError without values.
+    `percent` must be from 1 to 99. Raises ValueError without values.
     """
     if not values:
         raise ValueError("an empty sample has no quantiles")

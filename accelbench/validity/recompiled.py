@@ -9,7 +9,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     """Fail if anything was compiled while blocks were timed, or if that is unknown.
 
-    An episode passes, because its time is meant to include compiling.
+    With a known number, an episode passes, because its time is meant to include compiling.
     """
     count = launch.facts.recompilations
     if isinstance(count, Unreadable):

@@ -83,10 +83,15 @@ def _judge_counts(dependence: Dependence) -> Finding:
 def _describe_skipped_work(dependence: Dependence) -> str:
     """Describe calls after the first one that run too few operations; empty if there are none.
 
-    Compared are all operations of a call, its products, and all operations of a block of calls.
+    Three comparisons are made, in this order:
+
+    1. all operations of each later call with those of the first call or of the busiest later call;
+    2. the products of each later call with those of the first call;
+    3. the operations of a block of calls with those of as many calls like the least busy later call.
     """
     first_total = Counter(dependence.dispatched).total()
-    # `again` counts one, two and three calls: the differences are those of the second and third call.
+    # `again[n]` counts a run of n + 1 calls, so each difference belongs to one later call: the second, the third and so
+    # on. The caller has checked that there is a run of two calls.
     totals = [Counter(counts).total() for counts in dependence.again]
     later_totals = [max(0, after - before) for before, after in pairwise(totals)]
     busiest, least_busy = max(later_totals), min(later_totals)

@@ -104,7 +104,8 @@ class MeasuredVariants:
             reason = "too few for" if len(log_ratios) < MINIMUM_PAIRS else "which differ too much for"
             rounds = figures.count(len(log_ratios), "round")
             return make_comparison(f"{variant}: {rounds}, {reason} an interval.", speedup=speedup)
-        return make_comparison(speedup=speedup, **self._decide(interval, variant, baseline))  # with the sentence
+        # `_decide` returns the sentence too.
+        return make_comparison(speedup=speedup, **self._decide(interval, variant, baseline))
 
     def _decide(self, interval: Interval, variant: str, baseline: str) -> dict[str, Any]:
         """Return the fields of a comparison that follow from its interval: ends, sentence, and a verdict or `noisy`."""

@@ -127,7 +127,7 @@ def place(target: "Figure", *, left: float, top: float, right: float, bottom: fl
 
 
 def text_width(text: str) -> float:
-    """Estimate the width of a text in pixels, rather too wide, because the reader's font is unknown."""
+    """Estimate the width of a text in pixels, too wide rather than too narrow, because the reader's font is unknown."""
     # In most fonts, an average character is narrower than 0.62 of the font size.
     return 0.62 * FONT_SIZE * len(text)
 

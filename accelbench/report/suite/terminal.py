@@ -10,7 +10,10 @@ from accelbench.report.terminal import FittedTable
 
 
 def report(suite: Suite) -> RenderableType:
-    """Return the report of a suite: releases, comparisons, counts and means, and why verdicts are missing."""
+    """Return the report of a suite: releases, comparisons, counts and means, and why verdicts are missing.
+
+    At the end are notes on how to read the report, and descriptions of the machines and environments.
+    """
     parts: list[RenderableType] = [Text(suite.name, style="bold")]
     parts += [Text(sentence) for sentence in (releases.sentence(suite), suite.sentence) if sentence]
     comparisons = (

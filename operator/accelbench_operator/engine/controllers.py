@@ -108,16 +108,18 @@ class Controllers:
 
     @property
     def unlisted_namespaces(self) -> tuple[str, ...]:
-        """Return the namespaces where the API server refuses a list, because the namespace or a Role was deleted.
+        """Return the namespaces where the API server refuses the first list: the namespace or a Role is missing.
 
-        Nothing is reconciled there; the other namespaces are served. If no namespace is listed completely, return
-        none: the operator counts as ready without the returned namespaces, but it must not without any namespace.
+        Nothing is reconciled there; the other namespaces are served, and readiness ignores the returned namespaces. If
+        no namespace is listed completely, return an empty tuple, so that an operator that can read nothing does not
+        count as ready.
         """
         is_complete = dict.fromkeys(self._namespaces, True)
         refused = set()
         for reflector in self.reflectors:
             if not reflector.synced.is_set():
                 is_complete[reflector.namespace] = False
+                # An answer without a list in the store is a refusal.
                 if reflector.namespace and reflector.answered.is_set():
                     refused.add(reflector.namespace)
         return tuple(sorted(refused)) if any(is_complete.values()) else ()

@@ -100,7 +100,8 @@ class Store:
         for name in stored_names:
             if name not in listed_names and self._fresh_at.get((kind, name), 0) <= since:
                 self.remove(kind, name)
-        # Forget the ticks up to `since` of objects that this list covers: each later list is newer than these objects.
+        # Forget the ticks up to `since` of the objects in this list's scope. The next list of this scope is requested
+        # later, so it replaces these objects with their ticks or without.
         for (other_kind, name), tick in list(self._fresh_at.items()):
             is_covered = other_kind == kind and namespace in {None, name[0]}
             if is_covered and tick <= since:

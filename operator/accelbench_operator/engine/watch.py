@@ -130,7 +130,10 @@ def _watch_kind(
 
     @kopf.on.event(group, version, kind.plural, registry=registry, id=kind.plural)
     async def event(type: str | None, body: Any, **_: Any) -> None:  # noqa: A002 - kopf's name
-        """Pass the object of an event to `deleted` or, without its managedFields, which nothing reads, to `changed`."""
+        """Call `deleted` with the key of a deleted object; otherwise call `changed` with the key and the object.
+
+        The object is passed without its managedFields, which nothing reads.
+        """
         if type == "DELETED":
             deleted(Key.of(kind.name, body))
         else:

@@ -62,7 +62,7 @@ class LiveCases:
         Args:
             api: reads the logs.
             pods: returns all pods in the store.
-            find_case: returns the case that a pod measures; None if the pod belongs to no unfinished attempt.
+            find_case: returns the case that a pod measures; None if the pod's attempt has finished or is unknown.
             is_leading: returns True while this replica leads; only the leader follows logs.
         """
         self._api = api

@@ -53,7 +53,10 @@ class Observed:
         return attempt.job_uid or self.own_jobs.get(attempt.job)
 
     def job(self, attempt: Attempt) -> ObservedJob | None:
-        """Return the Job that this operator created for the attempt; None if there is none, or another of that name."""
+        """Return the Job that this operator created for the attempt.
+
+        Return None if there is no Job of that name, or if it is not known to be the attempt's own.
+        """
         job = self.jobs.get(attempt.job)
         return job if job and job.key.uid == self.job_uid(attempt) else None
 

@@ -43,6 +43,8 @@ def read_outcome(
 ) -> Result | AttemptFailure:
     """Return the result of an attempt at `case`, or its failure.
 
+    A result gets a note if other containers of the pod still run, or have failed.
+
     Args:
         case: The case that was attempted.
         pod: The pod of the attempt, whose runner has ended.
@@ -51,7 +53,8 @@ def read_outcome(
         now: The current time in RFC 3339, for a result that the operator makes because the runner's own is lost.
     """
     outcome = _read_outcome(case, pod, log, retries, now)
-    if isinstance(outcome, AttemptFailure) or not (pod.still_running or pod.failed_containers):
+    others_may_have_disturbed = bool(pod.still_running or pod.failed_containers)
+    if isinstance(outcome, AttemptFailure) or not others_may_have_disturbed:
         return outcome
     # The last note of an incomplete result has to stay the reason why it is incomplete, so this note goes first.
     return outcome.model_copy(update={"notes": (_note_on_other_containers(pod), *outcome.notes)})

@@ -231,7 +231,7 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
 
 
 def script_of(source: Case | WorkloadReference) -> ConfigMapKey | None:
-    """Return the ConfigMap key of the workload's script; None if the workload is no script."""
+    """Return the ConfigMap key of the script of a case or of a run's workload; None if the workload is no script."""
     return source.script.config_map_key_ref if source.script else None
 
 

@@ -268,7 +268,7 @@ def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSu
 
 
 def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
-    """Return the name, outcome and number of the checks that did not pass."""
+    """Return each name and outcome of checks that did not pass, with their number; at most `MAXIMUM_CHECKS`."""
     counts = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
     first_counts = sorted(counts.items())[:MAXIMUM_CHECKS]
     return tuple((shorten(name, MAXIMUM_NAME), outcome, count) for (name, outcome), count in first_counts)

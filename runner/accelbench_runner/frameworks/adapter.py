@@ -208,21 +208,36 @@ class Execution(ABC):
         """Wait until the device has finished all queued work; do nothing by default."""
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - an override may read it
-        """Return True if all arrays in `value` are computed, False if not, and None if that is unknown."""
+        """Return True if all arrays in `value` are computed, False if not, and None if that is unknown.
+
+        The launch asks this right after a call, to find out whether the call returns before its work is done.
+        """
         return None
 
+    # The launch runs the next three operations besides the program, to measure or prepare the device. The arrays of
+    # `product` and `triad` have the precision policy's dtype, and are made before the function is returned.
     @abstractmethod
     def product(self, size: int) -> Callable[[], None]:
-        """Return a function that multiplies two (size, size) matrices and waits for the result."""
+        """Return a function that multiplies two (size, size) matrices and waits for the result.
+
+        The launch measures the rate of such products, and compares with them the work that a call leaves unfinished.
+        """
         ...
 
     @abstractmethod
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a function that computes `a <- b + 0.5 a` on two vectors and waits for the result."""
+        """Return a function that computes `a <- b + 0.5 a` on two vectors and waits for the result.
+
+        The launch measures the memory bandwidth with it. With the factor 0.5, repeated calls converge to 2 b and never
+        overflow.
+        """
         ...
 
     def overwrite(self, size: int) -> Callable[[], None] | None:  # noqa: ARG002 - an override may read it
-        """Return a function that writes `size` bytes of device memory; None, the default, if that is impossible."""
+        """Return a function that writes `size` bytes of device memory; None, the default, if that is impossible.
+
+        The launch calls it to evict earlier data from the device's cache.
+        """
         return None
 
     def out_of_memory(self, error: BaseException) -> bool:

@@ -252,7 +252,7 @@ def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
 def memory_plan(plan: Any, platform: str) -> dict[str, int]:
     """Return the bytes of arguments, outputs and peak from XLA's memory analysis, as fields of `ExecutableSize`."""
     total = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
-    # For a CPU, XLA's own peak leaves out temporary buffers, so the total is used instead.
+    # The total is used where XLA reports no peak (0), and for a CPU, where XLA's own peak leaves out temporary buffers.
     planned_peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes
     return {
         "argument_bytes": plan.argument_size_in_bytes,

@@ -398,7 +398,10 @@ def _common_integer(name: str, inputs: Sequence[_Value]) -> int | None:
 
 
 def _needed_inputs(equation: Any, inputs: list[_Value]) -> list[_Value]:
-    """Return the inputs that an equation needs: a slice of joined arrays needs only the arrays that it overlaps."""
+    """Return the values that an equation needs: its inputs or, for a slice of joined arrays, those that it overlaps.
+
+    The start indices of a `dynamic_slice` are then left out: they are integers, whose operations do not count.
+    """
     if equation.primitive.name not in SLICING or inputs[0].joined is None:
         return inputs
     axis, ends = inputs[0].joined
@@ -414,6 +417,6 @@ def _needed_inputs(equation: Any, inputs: list[_Value]) -> list[_Value]:
     starts = (0, *ends[:-1])
     return [
         array
-        for array, start, end in zip(inputs[0].inputs, starts, ends, strict=False)
+        for array, start, end in zip(inputs[0].inputs, starts, ends, strict=True)
         if start < slice_end and end > slice_start
     ]

@@ -101,7 +101,7 @@ class CountingArray(np.ndarray[Any, Any]):
         is_complex = np.issubdtype(dtype, np.complexfloating)
         if not (is_complex or np.issubdtype(dtype, np.floating)):
             return  # operations on integers do not count
-        if name in CHOOSING:  # compares or chooses numbers, which is no arithmetic
+        if name in CHOOSING:  # compares or chooses numbers, which is no arithmetic: 0 operations of its type
             factor = 0
         elif name in PRODUCTS:  # a product of vectors of length k multiplies and adds k times
             factor = 2 * inputs[0].shape[-1] * (library_operations.COMPLEX_PRODUCT if is_complex else 1)

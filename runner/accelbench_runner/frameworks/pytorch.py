@@ -229,12 +229,16 @@ class PyTorch(Adapter):
 
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:
-        """Return a context that raises RecompiledError if Dynamo recompiles a function, or no longer compiles one."""
+        """Return a context that raises RecompiledError if Dynamo recompiles a function.
+
+        Entering it raises RecompiledError if a function is already past its recompile limit, and UnsupportedError if
+        the mode should replay CUDA graphs and torch.compile could record none.
+        """
         if not self._compiles:
             yield
             return
         if self._replays_graphs:
-            require_graphs()  # the calls so far have recorded them
+            require_graphs()  # the calls so far must have recorded CUDA graphs
         failure_reasons = import_module("torch._dynamo.utils").counters["unimplemented"]
         # Past its recompile limit, a function runs eagerly on new inputs, which no stance of Dynamo detects.
         if any(reason.startswith(RECOMPILE_LIMIT) for reason in failure_reasons):

@@ -230,7 +230,10 @@ class TorchAccounting(Accounting):
         return self._backend.id()
 
     def describe_emulation(self) -> str:
-        """Describe how several processes of one host emulate devices; return an empty string if none do."""
+        """Describe how several processes of one host emulate devices; return an empty string if none do.
+
+        Each process counts as a device. gloo is PyTorch's backend for communication between CPUs.
+        """
         if not (distributed.is_available() and distributed.is_initialized()):
             return ""
         all_processes = distributed.get_world_size()

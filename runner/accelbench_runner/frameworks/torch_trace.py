@@ -21,8 +21,8 @@ COMPILED = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunctio
 def find_operations(events: Sequence[Event], sources: Mapping[str, str]) -> RecordedOperations:
     """Return the runs of kernels if a GPU ran any, else those of the host's operations.
 
-    `sources` has the lines of operations, by name. On a CPU, an operation's event contains its dispatch, so the gaps
-    between events mean nothing.
+    `sources` has the source lines of operations, by name. On a CPU, an operation's event contains its dispatch, so the
+    gaps between events mean nothing.
     """
     kernels = [event for event in timed(events) if event.get("cat") in KERNELS]
     recorded = kernels or [event for event in timed(events) if event.get("cat") == OPERATIONS]
@@ -31,7 +31,7 @@ def find_operations(events: Sequence[Event], sources: Mapping[str, str]) -> Reco
 
 
 def _operation(name: str, sources: Mapping[str, str]) -> Operation:
-    """Return the operation of an event with this name; `sources` has the lines of operations, by name."""
+    """Return the operation of an event with this name; `sources` has the source lines of operations, by name."""
     # ATen's own fused operations, such as `aten::_fused_adam_`, are not made by a compiler.
     merged = name.startswith(COMPILED) or (FUSED in name and not name.startswith(ATEN))
     return Operation(shorten(name, MAXIMUM_OPERATION_CHARACTERS), sources.get(name, ""), merged)

@@ -79,9 +79,9 @@ def _in_float64(array: Array) -> Array:
 def canonical_form(
     case: Case, workload: Workload, parameters: Any, unseen_seed: int | None = None
 ) -> CanonicalForm | None:
-    """Return the canonical form in which outputs are compared; None if the workload defines none.
+    """Return the object that brings outputs into their canonical form; None if the workload defines no `canonical`.
 
-    With `unseen_seed`, the outputs are those on other inputs, drawn with that seed.
+    `unseen_seed` is the seed of the inputs from which the outputs were computed; None if these are the case's own.
     """
     if not workload.has_canonical():
         return None

@@ -56,9 +56,10 @@ class Difference:
 
     @cached_property
     def possible_sum_lengths(self) -> AbstractSet[int]:
-        """Return the numbers of terms that a sum may have, if it runs over one to four axes of a known array.
+        """Return how many terms a sum in the program may have: products of the lengths of one to four axes.
 
-        Known arrays are `inputs` and `expected`.
+        The axes are those of an array in `inputs`, or of `expected`. An output that is wrong by such a factor may be a
+        sum in place of a mean.
         """
         lengths: set[int] = set()
         for array in (*self.inputs.values(), self.expected):

@@ -414,7 +414,10 @@ def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Co
 
 
 def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: CompiledFor) -> CompiledVariant:
-    """Return the result of a launch that compiled its variant for the target."""
+    """Return the result of a launch that compiled its variant for the target, or dispatched its operations one by one.
+
+    In both cases, nothing ran on the target's device.
+    """
     size = value_or_none(launch.facts.executable)
     # Which numbers are only estimates depends on the platform. A program whose operations were dispatched one by one
     # instead of compiled counts as a platform of its own.

@@ -172,9 +172,10 @@ class Launcher:
     def _make_listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
-        """Return the listener that collects the messages of a launch; start the launch right after this call.
+        """Return the listener that collects the messages of a launch.
 
-        CPU time of other processes counts from this call on. `case_seconds` is what is left of the case's time limit.
+        The caller must start the launch right after this call, from which on CPU time of other processes counts.
+        `case_seconds` is what is left of the case's time limit.
         """
         before = CpuUse.read()
         allowance = Allowance(
