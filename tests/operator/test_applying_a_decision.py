@@ -357,7 +357,7 @@ def test_a_result_that_the_api_server_always_refuses_ends_the_case_with_its_mess
     assert world.failures() == ["ResultRefused"]
 
 
-@pytest.mark.parametrize("broken", ["read_outcome", "evaluate"])
+@pytest.mark.parametrize("broken", ["read_outcome", "build_result"])
 def test_a_bug_while_a_result_is_read_ends_the_case_and_asks_for_a_report(
     world: World, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:

@@ -14,16 +14,14 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from accelbench.api.metadata import ObjectMeta
-from accelbench.api.result import MAXIMUM_MESSAGE, BenchmarkResult, JudgedExpectation, Result
+from accelbench.api.result import Result
 from accelbench.api.run import Attempt
 from accelbench.cluster_api.async_client import Manifest
 from accelbench.cluster_api.errors import ApiError, ConflictError, InvalidError, NotFoundError, TooLargeError
 from accelbench.cluster_api.kinds import CLAIM_TEMPLATE, JOB, POD, RESULT, RUN
 from accelbench.delivery.log import LogDocuments
-from accelbench.document import shorten, timestamp
+from accelbench.document import timestamp
 from accelbench.plan.names import attempt_name, result_name
-from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 from accelbench_operator.engine.fair_slots import FairSlots
 from accelbench_operator.engine.kinds import Key, controller_uid
 from accelbench_operator.engine.queue import RetryError
@@ -41,6 +39,7 @@ from accelbench_operator.runs.actions import (
 )
 from accelbench_operator.runs.adoption import is_as_created
 from accelbench_operator.runs.attempts import Observed
+from accelbench_operator.runs.benchmark_result import build_result
 from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.collect import read_outcome
 from accelbench_operator.runs.event_messages import EventMessages
@@ -59,8 +58,6 @@ from accelbench_operator.runs.job import (
     attempted_case,
     build_claim_template,
     build_job,
-    identity_labels,
-    owner_reference,
     watched_labels,
 )
 from accelbench_operator.runs.kueue import Queues
@@ -383,7 +380,7 @@ class Applier:
                     # The pod is gone. Its log was read by name, so another pod of that name may have written it, and
                     # nothing shows any more which case this pod ran.
                     outcome = outcome_of(None)
-                body = _result_body(outcome, plan, pod) if isinstance(outcome, Result) else None
+                body = build_result(outcome, plan, pod) if isinstance(outcome, Result) else None
             except Exception as error:
                 logger.exception("%s: the log of its pod cannot be read; the attempt fails", attempt.job)
                 outcome = log_unreadable(error)
@@ -574,27 +571,6 @@ def _observe_own_pod(body: Manifest, attempt: Attempt, plan: Plan, observed: Obs
     return replace(observe_pod(body), owner=plan.metadata.uid, case=attempt.case, job=attempt.job, job_uid=job_uid)
 
 
-def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
-    """Return the manifest of the BenchmarkResult that stores `result`, with the run's expectations evaluated."""
-    run, case = plan.run, result.case.name
-    metadata = ObjectMeta(
-        name=result_name(run.metadata.name, run.metadata.uid, case),
-        namespace=run.metadata.namespace,
-        labels=identity_labels(run, case),
-    )
-    expectations = [_judged_expectation(outcome) for outcome in evaluate(run.spec.expectations, result)]
-    document = BenchmarkResult.from_result(
-        result, metadata, expectations, node=pod.node or None, pod=pod.key.name, image=pod.image or None
-    )
-    body = document.model_dump(mode="json", by_alias=True, exclude_none=True)
-    # The API server sets all other metadata.
-    body["metadata"] = {key: body["metadata"][key] for key in ("name", "namespace", "labels")}
-    if run.spec.run_policy.result_retention_policy == "Delete":
-        # The cluster deletes an object together with its owner.
-        body["metadata"]["ownerReferences"] = [owner_reference(run)]
-    return body
-
-
 def _error_message(error: Exception) -> str:
     """Return the message of an error; name the type of an error that is unexpected here."""
     if isinstance(error, ApiError):
@@ -602,10 +578,3 @@ def _error_message(error: Exception) -> str:
     if isinstance(error, ForeignObjectError):
         return str(error)
     return f"{type(error).__name__}: {error}"
-
-
-def _judged_expectation(outcome: ExpectationOutcome) -> JudgedExpectation:
-    """Convert an evaluated expectation to the form in which a BenchmarkResult stores it."""
-    sentence_on_one_line = " ".join(outcome.sentence.split())
-    message = shorten(sentence_on_one_line, MAXIMUM_MESSAGE)
-    return JudgedExpectation(**dict(outcome.expectation), outcome=outcome.outcome, message=message)
