@@ -136,7 +136,7 @@ class AttemptReason(Reason):
     POD_LOST = (
         "PodLost",
         "The pod and its log were deleted before the result was stored.",
-        "Find out who deletes pods that have just ended",
+        "Find out who deletes pods that have just ended, or removes their labels",
         RetryLimit.INFRASTRUCTURE,
     )
     DISRUPTED = (
