@@ -1,6 +1,6 @@
 """Find reasons to give a claim no verdict: unusual programs, and ratios that a plain matrix product has too. Pure.
 
-A claim is a row of the ledger. A ratio says how many times as fast one variant is as another: it is a speedup.
+A claim is a row of the ledger. A ratio is a speedup: the time of one variant divided by that of another.
 
 A control is a run of plain matrix products in both frameworks, whose times depend on the libraries behind them and on
 the processor. A row's ratio divided by the control's is the contribution of the row's own program.

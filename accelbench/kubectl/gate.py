@@ -42,8 +42,8 @@ def is_finished(run: Mapping[str, Any]) -> bool:
 
 def outcome_text(run: Mapping[str, Any]) -> str:
     """Return how a finished run ended, as `REASON: MESSAGE`."""
-    # Both conditions have the same reason. If the spec was refused, the message of `Finished` is only the remedy, and
-    # the message of `Succeeded` says what is wrong.
+    # Both conditions have the same reason. If the spec was refused, only `Succeeded` has the problem in its message;
+    # `Finished` has the remedy.
     outcome = condition(run, "Succeeded") or condition(run, "Finished")
     return f"{outcome['reason']}: {outcome['message']}"
 

@@ -8,7 +8,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 MINIMUM_BLOCK_SECONDS = 0.005
-"""Minimum duration of a block, half of what is planned; `CHECK.reason` says why."""
+"""Minimum duration of a block: half of the planned one, for the reason in `CHECK.reason`."""
 MAXIMUM_RESOLUTION_SHARE = 0.001
 """Maximum resolution of the clock, as a share of a block."""
 MAXIMUM_CALL_SHARE = 0.01

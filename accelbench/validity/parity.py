@@ -14,7 +14,8 @@ MAXIMUM_LESS_EXACT_SHARE = 0.1
 """Maximum share of outputs beyond their tolerance for which a less exact algorithm is the reason. There may be more if
 they are as many in float64: in a convolution by FFT, all outputs have an error of the size of the largest one's."""
 MAXIMUM_SHARE_OVER_FLOAT64 = 1.5
-"""Maximum share of outputs beyond their tolerance, as a multiple of that share in float64."""
+"""Maximum share of outputs beyond their tolerance, as a multiple of that share in float64. Of the one program that was
+seen to need it, a convolution by FFT, it was 1.01; the limit was chosen after that."""
 MAXIMUM_RATIO_OF_RIGHT_FORMULA = 8.0
 """Maximum error of a program in float32 whose formula is right, as a multiple of the tolerance; in float64 as well.
 The tolerance allows for the reference's roundings only. Of correct programs, optax's Adam was off by up to 1.4
