@@ -12,7 +12,7 @@ MAXIMUM_GROWTH = 16.0
 scales of float64. Of correct programs it was up to 6: functions may be less exact in float32 than in float64."""
 MAXIMUM_LESS_EXACT_SHARE = 0.1
 """Maximum share of outputs beyond their tolerance for which a less exact algorithm is the reason. There may be more if
-they are as many in float64: in a convolution by FFT, all outputs have an error of the size of the largest one's."""
+they are as many in float64: in a convolution by FFT, every output may err by a rounding of the largest one."""
 MAXIMUM_SHARE_OVER_FLOAT64 = 1.5
 """Maximum share of outputs beyond their tolerance, as a multiple of that share in float64. Of the one program that was
 seen to need it, a convolution by FFT, it was 1.01; the limit was chosen after that."""
